@@ -1,0 +1,18 @@
+/* What a hone_ctx holds. */
+#ifndef BASE_CTX_H
+#define BASE_CTX_H
+
+#include "base/mem.h"
+#include "hone/base.h"
+
+struct hone_ctx {
+    struct mem mem;
+    hone_log_fn log;
+    void *log_user;
+    int threads;
+};
+
+/* Formats one line and hands it to the context's sink, if there is one. */
+void ctx_log(const hone_ctx *ctx, hone_log_level level, const char *fmt, ...) HONE_PRINTF(3, 4);
+
+#endif
