@@ -87,7 +87,9 @@ check-self check-rooms check-format:
 	dev/$(subst -,_,$@).sh
 check-lint:
 	dev/lint.sh
-check-objects check-symbols: lib
+check-objects: $(BUILD)/libhone.a
+check-symbols: $(BUILD)/libhone.so
+check-objects check-symbols:
 	dev/$(subst -,_,$@).sh $(BUILD)
 check-headers:
 	CC='$(CC)' DEFS='$(DEFS)' dev/check_headers.sh
