@@ -26,7 +26,7 @@ in_code() {
 
 mapfile -t lib < <(find src include -type f -name '*.[ch]' -not -path 'src/cli/*' | sort)
 mapfile -t libc < <(printf '%s\n' "${lib[@]}" | grep '\.c$' || true)
-mapfile -t all_c < <(find src include test examples bench -type f -name '*.[ch]' 2>/dev/null | sort)
+mapfile -t own < <(find src include -type f -name '*.[ch]' | sort)
 
 # Nothing but the command line prints or ends the process; memory comes from mem_*; no function that cannot be told
 # where to stop or that hides a state.
@@ -36,24 +36,22 @@ in_code "$start(printf|fprintf|vprintf|vfprintf|puts|putchar|perror|exit|_Exit|_
 in_code "$start(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup|asprintf|vasprintf|free)[[:space:]]*\\(" \
     'memory comes from base/mem.h' "${lib[@]}" | say calls
 in_code "$start(atoi|atol|atoll|atof|sprintf|vsprintf|gets|scanf|sscanf|fscanf)[[:space:]]*\\(" \
-    'a function that cannot report or bound' "${all_c[@]}" | say calls
+    'a function that cannot report or bound' "${own[@]}" | say calls
 in_code "$start(strtok|rand|srand|drand48|random|srandom|setlocale|strerror|localtime|gmtime|ctime|setenv|putenv)[[:space:]]*\\(" \
-    'a function with a state of its own' "${all_c[@]}" | say calls
+    'a function with a state of its own' "${own[@]}" | say calls
 in_code '^[[:space:]]*extern[[:space:]]' 'extern belongs in a header' "${libc[@]}" | say extern
 mapfile -t no_omp < <(printf '%s\n' "${lib[@]}" | grep -v '^src/backend/cpu/' || true)
 in_code '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp' 'OpenMP lives only in src/backend/cpu' "${no_omp[@]}" | say omp
 
 # Files and functions that fit a head and a screen. A function is what stands between { and } in the first column.
-for f in "${all_c[@]}"; do
+for f in "${own[@]}"; do
     case $f in
     include/*) limit=400 ;;
-    src/*) limit=600 ;;
-    *) continue ;;
+    *) limit=600 ;;
     esac
     n=$(wc -l <"$f")
     [ "$n" -le $limit ] || echo "$f:$n: $n lines, at most $limit"
 done | say length
-mapfile -t own < <(printf '%s\n' "${all_c[@]}" | grep '^src/' || true)
 awk '/^\{/ { from = FNR }
     /^\}/ && from { if (FNR - from - 1 > 80) print FILENAME ":" from ": a function of " FNR - from - 1 " lines, at most 80"; from = 0 }' \
     "${own[@]}" | say length
