@@ -41,7 +41,7 @@ stage() {
     else
         f=1
     fi
-    [ "$f" = 0 ] || { [ -n "${V:-}" ] || tail -n 60 "$logs/$name.log"; mark=FAILED; }
+    [ "$f" = 0 ] || { [ -n "${V:-}" ] || grep -v "^  CC " "$logs/$name.log" | tail -n 60; mark=FAILED; }
     passed=$((passed + p)) failed=$((failed + f))
     printf '   %s: %s passed, %s failed, %s s\n' "$mark" "$p" "$f" $((SECONDS - from))
     [ "$f" = 0 ]
