@@ -10,6 +10,7 @@ struct hone_ctx {
     hone_log_fn log;
     void *log_user;
     int threads;
+    _Atomic uint64_t next_id; /* numbers for objects that must be told apart */
 };
 
 /* Formats one line and hands it to the context's sink, if there is one. */

@@ -1,0 +1,76 @@
+/* The CPU as a device: memory is the host's, launches run at once. */
+#include "backend/cpu/cpu.h"
+
+#include <string.h>
+
+struct bk_dev {
+    hone_ctx *ctx;
+};
+
+static struct bk_dev *cpu_open(hone_ctx *ctx, hone_err *err)
+{
+    struct bk_dev *d = mem_alloc(&ctx->mem, sizeof *d);
+    if (d)
+        d->ctx = ctx;
+    else
+        err_set(err, HONE_E_NOMEM, "cpu", "no memory for the device");
+    return d;
+}
+
+static void cpu_close(struct bk_dev *d)
+{
+    if (d)
+        mem_free(&d->ctx->mem, d);
+}
+
+static void *cpu_alloc(struct bk_dev *d, size_t bytes)
+{
+    return mem_alloc(&d->ctx->mem, bytes);
+}
+
+static void cpu_release(struct bk_dev *d, void *p)
+{
+    mem_free(&d->ctx->mem, p);
+}
+
+static hone_status cpu_copy(struct bk_dev *d, void *dst, const void *src, size_t bytes, hone_err *err)
+{
+    (void)d;
+    (void)err;
+    memmove(dst, src, bytes);
+    return HONE_OK;
+}
+
+static hone_status cpu_sync(struct bk_dev *d, hone_err *err)
+{
+    (void)d;
+    (void)err;
+    return HONE_OK;
+}
+
+static const struct bk_kernel *cpu_find(const struct op_call *c)
+{
+    static const struct bk_kernel *const kernels[] = {
+#define KERNEL(name) &cpu_##name,
+#include "backend/cpu/kernels.def"
+#undef KERNEL
+    };
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (!strcmp(kernels[i]->op, c->def->name) && (!kernels[i]->accepts || kernels[i]->accepts(c)))
+            return kernels[i];
+    return NULL;
+}
+
+extern const struct bk_def bk_cpu;
+const struct bk_def bk_cpu = {
+    .name = "cpu",
+    .doc = "this machine's processor",
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .upload = cpu_copy,
+    .copy = cpu_copy,
+    .sync = cpu_sync,
+    .find = cpu_find,
+};

@@ -1,0 +1,24 @@
+/* The CPU device: kernels in f32 with portable C, oneDNN for products and convolutions. */
+#ifndef BACKEND_CPU_CPU_H
+#define BACKEND_CPU_CPU_H
+
+#include "graph/backend.h"
+
+/* Fewer elements than this are not worth waking threads for. */
+#define CPU_GRAIN 16384
+
+/* Loops over the elements of a tensor split over the threads of the device: the pragma stands alone so that a build
+ * without OpenMP is the same code on one thread. */
+#define CPU_PRAGMA(x) _Pragma(#x)
+#ifdef _OPENMP
+#define CPU_PARALLEL(io, n) CPU_PRAGMA(omp parallel for schedule(static) num_threads((io)->threads) if ((n) >= CPU_GRAIN))
+#else
+#define CPU_PARALLEL(io, n)
+#endif
+
+/* kernels.def lists them: KERNEL(name) is `const struct bk_kernel cpu_<name>` for operation <name>. */
+#define KERNEL(name) extern const struct bk_kernel cpu_##name;
+#include "backend/cpu/kernels.def"
+#undef KERNEL
+
+#endif
