@@ -84,6 +84,7 @@ hone_status debug_before(hone_program *p, const struct plan_step *s, int32_t it,
     const struct plan *q = &p->plan;
     int32_t index = (int32_t)(s - q->steps);
     char at[64];
+    drop_operands(p); /* of a step that failed */
     for (int i = 0; i < q->n_buffers; i++)
         if (q->buffers[i].first == index)
             paint(p, &q->buffers[i]);

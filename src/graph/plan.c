@@ -23,6 +23,12 @@ static int n_ids(const struct plan *p)
     return p->g->n_values + p->g->n_outputs + p->g->n_nodes;
 }
 
+/* The copy, made at entry, of what store node `node` writes. */
+static int32_t entry_copy(const struct plan *p, int32_t node)
+{
+    return p->g->n_values + p->g->n_outputs + node;
+}
+
 /* --- lifetimes, in steps --- */
 
 static void touch(struct plan *p, int32_t value, int32_t step)
@@ -47,7 +53,8 @@ static void find_lifetimes(struct plan *p)
                 touch(p, n->out0 + k, i);
             }
         } else if (s->kind == PLAN_COPY) {
-            touch(p, s->from, i);
+            bool kept = s->to < 0 && order_kind(p, s->from) == ORDER_STORE;
+            touch(p, kept ? entry_copy(p, s->node) : s->from, i);
             if (s->to >= 0) {
                 if (p->made[s->to] < 0)
                     p->made[s->to] = i;
@@ -270,7 +277,7 @@ static hone_status resolve_step(struct plan *p, struct plan_step *s, hone_err *e
                                             (size_t)slot_range(p, n->attr.i).at * sizeof(float), 0};
         /* a tensor written as it was read, after others were written: its copy of the start is meant */
         if (s->to < 0 && order_kind(p, s->from) == ORDER_STORE)
-            s->in[0] = p->place[p->g->n_values + p->g->n_outputs + s->node];
+            s->in[0] = p->place[entry_copy(p, s->node)];
         return HONE_OK;
     }
     for (int k = 0; k < s->n_in; k++)
