@@ -213,20 +213,30 @@ static void refused(struct check *c, hone_ctx *ctx)
         CHECK(c, folder_count(&f) == 0);
     }
     if (check_case(c, "refused: paths")) {
+        /* relative to the folder; nothing here may name a thing that the test does not own */
         static const struct {
-            const char *path, *text;
+            const char *leaf, *text;
             hone_status code;
         } p[] = {{"", "wanted the path of a file", HONE_E_ARG},
-                 {"/tmp/", "wanted the path of a file", HONE_E_ARG},
-                 {"/tmp/..", "wanted the path of a file", HONE_E_ARG},
-                 {"/tmp", "not a regular file", HONE_E_ARG},
-                 {"/dev/null", "not a regular file", HONE_E_ARG},
-                 {"/nowhere/at/all", "cannot open its folder: No such file", HONE_E_IO}};
+                 {"..", "wanted the path of a file", HONE_E_ARG},
+                 {"folder", "not a regular file", HONE_E_ARG},
+                 {"pipe", "not a regular file", HONE_E_ARG},
+                 {"no/such", "cannot open its folder: No such file", HONE_E_IO}};
+        char path[160];
+        snprintf(path, sizeof path, "%s/pipe", f.name);
+        CHECK(c, mkfifo(path, 0600) == 0);
+        snprintf(path, sizeof path, "%s/folder", f.name);
+        CHECK(c, mkdir(path, 0700) == 0);
         for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
             hone_err e = {0};
-            CHECK(c, hone_tensors_write(ctx, p[i].path, NULL, 0, NULL, 0, &e) == p[i].code);
+            snprintf(path, sizeof path, "%s/%s", f.name, p[i].leaf);
+            CHECK(c, hone_tensors_write(ctx, path, NULL, 0, NULL, 0, &e) == p[i].code);
             CHECK_MSG(c, strstr(e.text, p[i].text), "%s", e.text);
         }
+        CHECK(c, folder_count(&f) == 2);
+        CHECK(c, hone_tensors_write(ctx, "", NULL, 0, NULL, 0, NULL) == HONE_E_ARG);
+        snprintf(path, sizeof path, "%s/folder", f.name);
+        rmdir(path);
     }
     folder_drop(&f);
 }
