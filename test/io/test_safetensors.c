@@ -416,7 +416,7 @@ static void files(struct check *c, hone_ctx *ctx)
         int fd = mkstemp(path);
         CHECK(c, write(fd, b.p, b.n) == (ssize_t)b.n);
         hone_tensors *t = hone_tensors_open(ctx, path, &e);
-        CHECK(c, hone_tensors_read_f32(t, 0, out, 5000, &e) == HONE_OK && out[1] == 0x1p-24f * 0 + out[4999]);
+        CHECK(c, hone_tensors_read_f32(t, 0, out, 5000, &e) == HONE_OK && out[4999] == 0x1p-16f);
         CHECK(c, ftruncate(fd, 5000) == 0);
         CHECK(c, hone_tensors_read_f32(t, 0, out, 5000, &e) == HONE_E_IO);
         CHECK_MSG(c, strstr(e.text, "something cut it short") && strstr(e.where, path), "%s", e.text);
