@@ -13,8 +13,8 @@ PREFIX  ?= /usr/local
 Q       := $(if $(V),,@)
 H       := \#
 # $(call have,header,libraries,condition): 1 if a program with them compiles, links, and the condition (may be empty) holds
-have     = $(shell printf '$(H)include <%s>\n$(H)if !(%s)\n$(H)error\n$(H)endif\nint main(void){return 0;}' \
-           '$(1)' '$(or $(3),1)' | $(CC) $(CPPFLAGS) $(CFLAGS) -xc - $(LDFLAGS) $(2) -o /dev/null 2>/dev/null && echo 1)
+have     = $(shell mkdir -p $(BUILD); printf '$(H)include <%s>\n$(H)if !(%s)\n$(H)error\n$(H)endif\nint main(void){return 0;}' \
+           '$(1)' '$(or $(3),1)' | $(CC) $(CPPFLAGS) $(CFLAGS) -xc - $(LDFLAGS) $(2) -o $(BUILD)/.have 2>/dev/null && echo 1)
 # $(call part,NAME,header,libraries,condition): an optional library: HONE_NAME and its libraries if it is here
 define part
 ifeq ($(origin $(1)),undefined)

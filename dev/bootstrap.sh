@@ -6,12 +6,15 @@ set -uo pipefail
 all=0
 [ "${1:-}" != --all ] || all=1
 
+trial=$(mktemp)
+trap 'rm -f "$trial"' EXIT
+
 say() { printf '   %s\n' "$*"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 # a header that the compiler finds
 header() { have gcc && printf '#include <%s>\n' "$1" | gcc -E -xc - >/dev/null 2>&1; }
 # a program that clang links with the given flags
-clang_links() { have clang && echo 'int main(void){return 0;}' | clang -xc - "$@" -o /dev/null >/dev/null 2>&1; }
+clang_links() { have clang && echo 'int main(void){return 0;}' | clang -xc - "$@" -o "$trial" >/dev/null 2>&1; }
 
 must=() may=()
 have make || must+=(make)
