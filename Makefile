@@ -78,7 +78,7 @@ $(BUILD)/%.o: %.c $(BUILD)/.flags
 test: $(BUILD)/hone_test test-examples
 	$(BUILD)/hone_test $(SUITE)
 test-examples: $(EXAMPLE)
-	@set -e; for e in $^; do echo "$$e --quick"; $$e --quick >$$e.out 2>&1 || { cat $$e.out; exit 1; }; done
+	@set -e; for e in $^; do echo "$$e --quick"; $$e --quick >$$e.out 2>&1 || { cat $$e.out; echo "$$e: failed"; exit 1; }; done
 
 # --- the rules of the house; `make -k check` shows every breach, `make check-lint` asks for one
 CHECKS  := self rooms lint objects symbols headers format install gcc clang
