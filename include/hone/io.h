@@ -26,8 +26,7 @@
 #ifndef HONE_IO_H
 #define HONE_IO_H
 
-#include "hone/base.h"
-#include "hone/tensor.h"
+#include "hone/graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -106,6 +105,18 @@ typedef struct hone_metadata {
  * that is not 0 or 1), HONE_E_UNSUPPORTED (a header above 100,000,000 bytes), HONE_E_IO, HONE_E_NOMEM. */
 HONE_API hone_status hone_tensors_write(hone_ctx *ctx, const char *path, const hone_tensor_source *tensors, size_t n,
                                         const hone_metadata *metadata, size_t n_metadata, hone_err *err);
+
+/* ------------------------------------------------------------------ stores as files */
+
+/* Reads every tensor of the store's layout from `t`, there named prefix + name. All names, shapes and types are checked
+ * before the first byte is read: a tensor that is missing, of another shape, or that stands in the file under the
+ * prefix and not in the layout is refused with the nearest name or both shapes, and the store is as it was. A failure
+ * to read afterwards leaves it unspecified. Nullable: prefix (""). */
+HONE_API hone_status hone_store_load(hone_store *s, const hone_tensors *t, const char *prefix, hone_err *err);
+
+/* Writes every tensor of the store as prefix + name, f32, as hone_tensors_write does. Nullable: prefix, metadata. */
+HONE_API hone_status hone_store_save(const hone_store *s, const char *path, const char *prefix,
+                                     const hone_metadata *metadata, size_t n_metadata, hone_err *err);
 
 #ifdef __cplusplus
 }
