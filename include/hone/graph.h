@@ -154,6 +154,7 @@ typedef struct hone_compile_options {
     bool no_prepare;  /* do not keep what depends on parameters alone between runs */
     bool no_inplace;  /* every value its own bytes; for tests */
     bool expand;      /* use expansions even where a kernel exists; for tests */
+    bool plain;       /* without the passes that make it faster; for tests */
 } hone_compile_options;
 
 /* Plans and prepares everything that a run needs. Refused with HONE_E_NOMEM and advice when the plan exceeds the

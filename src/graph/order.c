@@ -8,7 +8,7 @@
 /* What depends on parameters and constants alone goes to the prepare segment, unless this program writes the very
  * role: then it would be stale at once. In the body of a chain, what depends on the step stays there, the rest is
  * done before it. */
-static hone_status classify(struct plan *p, hone_err *err)
+static void classify(struct plan *p)
 {
     hone_graph *g = p->g;
     for (int i = 0; i < g->n_nodes; i++)
@@ -26,14 +26,9 @@ static hone_status classify(struct plan *p, hone_err *err)
             if (n->def != &op_loop_out && p->dep[from])
                 dep = p->dep[from];
         }
-        if (dep && n->loop != dep)
-            return err_set(err, HONE_E_ARG, g->scopes[n->scope].path,
-                           "%s: a value from inside a repeated chain is used outside of it; return it instead",
-                           n->def->name);
         p->dep[i] = n->def == &op_loop_out ? 0 : dep;
         p->early[i] = early && !dep && !(p->no_prepare && n->def != &op_constant);
     }
-    return HONE_OK;
 }
 
 static struct plan_step *add_step(struct plan *p, hone_err *err)
@@ -127,6 +122,15 @@ static hone_status add_loop(struct plan *p, int32_t i, hone_err *err)
     return HONE_OK;
 }
 
+/* Where the chain of node i begins: its loop_state; n_nodes if it has none. */
+static int32_t loop_begin(const hone_graph *g, int32_t loop)
+{
+    int32_t i = 0;
+    while (i < g->n_nodes && !(g->nodes[i].def == &op_loop_state && g->nodes[i].loop == loop))
+        i++;
+    return i;
+}
+
 /* Nodes of a chain that do not depend on its step must come before it: their operands do, as nothing outside depends on
  * the inside. */
 static hone_status add_main(struct plan *p, hone_err *err)
@@ -141,7 +145,7 @@ static hone_status add_main(struct plan *p, hone_err *err)
                     s = add_run(p, k, err);
             if (s == HONE_OK)
                 s = add_loop(p, i, err);
-        } else if (!n->loop && !p->early[i]) {
+        } else if (!p->early[i] && !p->dep[i] && (!n->loop || i < loop_begin(g, n->loop))) {
             s = add_run(p, i, err);
         }
     }
@@ -171,9 +175,8 @@ enum order_kind order_kind(const struct plan *p, int32_t value)
 hone_status order_make(struct plan *p, hone_err *err)
 {
     hone_graph *g = p->g;
-    hone_status s = classify(p, err);
-    if (s != HONE_OK)
-        return s;
+    hone_status s = HONE_OK;
+    classify(p);
     find_views(p);
     for (int32_t i = 0; i < g->n_nodes && s == HONE_OK; i++)
         if (p->early[i])

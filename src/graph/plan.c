@@ -38,7 +38,14 @@ static void touch(struct plan *p, int32_t value, int32_t step)
         p->used[r] = step;
 }
 
-static void find_lifetimes(struct plan *p)
+/* A source, or made by an earlier step. */
+static bool is_made(const struct plan *p, int32_t v)
+{
+    int32_t r = p->root[v];
+    return p->made[r] >= 0 || (p->g->nodes[p->g->values[r].node].def->flags & OP_SOURCE);
+}
+
+static hone_status find_lifetimes(struct plan *p, hone_err *err)
 {
     hone_graph *g = p->g;
     const int32_t end = p->n_steps;
@@ -46,14 +53,20 @@ static void find_lifetimes(struct plan *p)
         const struct plan_step *s = &p->steps[i];
         if (s->kind == PLAN_RUN) {
             const struct ir_node *n = &g->nodes[s->node];
-            for (int k = 0; k < n->n_in; k++)
+            for (int k = 0; k < n->n_in; k++) {
+                if (!is_made(p, n->in[k]))
+                    return err_set(err, HONE_E_STATE, g->scopes[n->scope].path,
+                                   "%s: operand %d is read before it is made", n->def->name, k);
                 touch(p, n->in[k], i);
+            }
             for (int k = 0; k < n->n_out; k++) {
                 p->made[n->out0 + k] = i;
                 touch(p, n->out0 + k, i);
             }
         } else if (s->kind == PLAN_COPY) {
             bool kept = s->to < 0 && order_kind(p, s->from) == ORDER_STORE;
+            if (!is_made(p, s->from))
+                return err_set(err, HONE_E_STATE, "plan", "a value is copied before it is made");
             touch(p, kept ? entry_copy(p, s->node) : s->from, i);
             if (s->to >= 0) {
                 if (p->made[s->to] < 0)
@@ -70,6 +83,7 @@ static void find_lifetimes(struct plan *p)
     for (int v = 0; v < g->n_values; v++)
         if (p->made[v] >= 0 && p->made[v] < p->n_prepare && p->used[v] >= p->n_prepare)
             p->used[v] = end;
+    return HONE_OK;
 }
 
 /* What is made before a chain and read in its body is read again in the next step. */
@@ -374,7 +388,9 @@ hone_status plan_make(struct plan *p, hone_graph *g, const hone_device *d, const
         s = choose_kernels(p, err);
     if (s != HONE_OK)
         return s;
-    find_lifetimes(p);
+    s = find_lifetimes(p, err);
+    if (s != HONE_OK)
+        return s;
     stretch_over_loops(p);
     write_in_place(p);
     s = make_buffers(p, err);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/pass.h"
+
 hone_device *hone_device_open(hone_ctx *ctx, const char *name, hone_err *err)
 {
     char known[128] = "";
@@ -122,7 +124,9 @@ hone_program *hone_compile(hone_device *d, hone_graph *g, const hone_compile_opt
     }
     p->device = d;
     p->debug = o->debug;
-    p->g = ir_lower(g, keep, &k, err);
+    hone_graph *better = o->plain ? NULL : pass_all(g, err);
+    p->g = o->plain || better ? ir_lower(better ? better : g, keep, &k, err) : NULL;
+    hone_graph_destroy(better);
     p->name = p->g ? arena_text(&p->g->arena, o->name ? o->name : "program") : NULL;
     hone_status s = HONE_E_NOMEM;
     if (p->name)

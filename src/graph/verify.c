@@ -60,6 +60,35 @@ static hone_status writes(const hone_graph *g, hone_err *err)
     return HONE_OK;
 }
 
+/* What is made in the body of a repeated chain from its step or state does not exist outside of it. */
+static hone_status chains(const hone_graph *g, hone_err *err)
+{
+    struct mem *m = &g->ctx->mem;
+    int32_t *inside = mem_array(m, (size_t)g->n_nodes + 1, sizeof *inside); /* the chain on whose step a node depends */
+    hone_status s = HONE_OK;
+    if (!inside)
+        return err_set(err, HONE_E_NOMEM, "verify", "no memory to check chains");
+    for (int i = 0; i < g->n_nodes && s == HONE_OK; i++) {
+        const struct ir_node *n = &g->nodes[i];
+        int32_t dep = n->def == &op_loop_state || n->def == &op_loop_row ? n->loop : 0;
+        for (int k = 0; k < n->n_in; k++) {
+            int32_t from = inside[g->values[n->in[k]].node];
+            if (from && n->loop != from)
+                s = err_set(err, HONE_E_ARG, g->scopes[n->scope].path,
+                            "%s: a value from inside a repeated chain is used outside of it; return it instead",
+                            n->def->name);
+            dep = from ? from : dep;
+        }
+        inside[i] = n->def == &op_loop_out ? 0 : dep;
+    }
+    for (int i = 0; i < g->n_outputs && s == HONE_OK; i++)
+        if (inside[g->values[g->outputs[i].value].node])
+            s = err_set(err, HONE_E_ARG, g->outputs[i].name,
+                        "is a value from inside a repeated chain; return it instead");
+    mem_free(m, inside);
+    return s;
+}
+
 hone_status ir_verify(const hone_graph *g, hone_err *err)
 {
     if (err_is(err))
@@ -71,5 +100,6 @@ hone_status ir_verify(const hone_graph *g, hone_err *err)
         if (s != HONE_OK)
             return s;
     }
-    return writes(g, err);
+    hone_status s = writes(g, err);
+    return s == HONE_OK ? chains(g, err) : s;
 }

@@ -50,6 +50,19 @@ static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
     din[0] = op_unbroadcast(dout[0], u->in[0]);
 }
 
+static void batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
+{
+    const hone_shape *to = &u->call->out[0].shape;
+    hone_shape s = {to->rank + 1, {n}}, x = {to->rank + 1, {n}}, from = u->call->in[0].shape;
+    (void)many;
+    for (int i = 0; i < to->rank; i++) {
+        int k = i - (to->rank - from.rank);
+        s.dim[i + 1] = to->dim[i];
+        x.dim[i + 1] = k >= 0 ? from.dim[k] : 1;
+    }
+    out[0] = hone_broadcast(hone_reshape(u->in[0], x), s);
+}
+
 static const struct op_case cases[] = {
     {"rows", 1, {OP_F32(5)}, {.i = {2, 3, 5}}},       {"columns", 1, {OP_F32(3, 1)}, {.i = {2, 3, 5}}},
     {"scalar", 1, {OP_F32_SCALAR}, {.i = {2, 3, 5}}}, {"middle", 1, {OP_F32(2, 1, 5)}, {.i = {3, 2, 7, 5}}},
@@ -70,6 +83,7 @@ const struct op_def op_broadcast = {
     .ref = ref,
     .grad = grad,
     .no_expand = "elementary: every device has it",
+    .batch = batch,
     .onnx = "Expand",
     OP_CASES(cases),
     OP_BAD(bad),

@@ -55,6 +55,35 @@ struct op_cost op_cost_of(const struct op_call *c)
     return k;
 }
 
+/* x [n, ...] as [n, 1, ..., ...] with `rank` dimensions after the first, so that it broadcasts from the right. */
+static hone_t with_rank(hone_t x, int rank)
+{
+    hone_shape s = hone_type_of(x).shape, t = {rank + 1, {s.dim[0]}};
+    for (int i = 1; i <= rank; i++) {
+        int from = i - (t.rank - s.rank);
+        t.dim[i] = from > 0 ? s.dim[from] : 1;
+    }
+    return s.rank == t.rank ? x : hone_reshape(x, t);
+}
+
+bool op_batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
+{
+    const struct op_def *d = u->call->def;
+    hone_t in[OP_MAX_IN];
+    if (u->call->n_out == 1 && u->call->out[0].shape.rank == HONE_MAX_RANK)
+        return false;
+    if (d->batch) {
+        d->batch(u, many, n, out);
+        return true;
+    }
+    if (d->shape != op_shape_unary && d->shape != op_shape_binary)
+        return false;
+    for (int i = 0; i < u->call->n_in; i++)
+        in[i] = many[i] ? with_rank(u->in[i], u->call->out[0].shape.rank) : u->in[i];
+    op_emit(d, u->call->n_in, in, &u->call->attr, out);
+    return true;
+}
+
 bool op_all_f32(const struct op_call *c)
 {
     for (int i = 0; i < c->n_in; i++)

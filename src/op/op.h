@@ -118,6 +118,10 @@ struct op_def {
     const char *no_grad; /* why there is none; an operation without `grad` but with `expand` is differentiated there */
     void (*expand)(const struct op_use *u, hone_t *out);
     const char *no_expand;
+    /* The same over a new leading dimension of n: operands with many[i] have it, the others are meant for all. What
+     * depends on the step of a chain alone is so done for all steps at once. NULL: elementwise operations do without
+     * (op_batch knows them), others stay in the chain. */
+    void (*batch)(const struct op_use *u, const bool *many, int64_t n, hone_t *out);
     struct op_cost (*cost)(const struct op_call *c); /* NULL: one flop an element of the results */
     const char *onnx, *no_onnx;                      /* ONNX operator, or how it is exported otherwise */
     /* OP_VIEW: true, and *offset in bytes, if the result is a contiguous part of operand 0. */
@@ -156,6 +160,9 @@ static inline bool op_has(hone_t x)
 {
     return x.g != NULL;
 }
+
+/* def->batch, or what elementwise operations do; false: it cannot be done. */
+bool op_batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out);
 
 /* --- shared by many shape rules and references --- */
 

@@ -44,6 +44,15 @@ static bool view(const struct op_call *c, size_t *offset)
     return true;
 }
 
+static void batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
+{
+    hone_shape s = {u->call->out[0].shape.rank + 1, {n}};
+    (void)many;
+    for (int i = 1; i < s.rank; i++)
+        s.dim[i] = u->call->out[0].shape.dim[i - 1];
+    out[0] = hone_reshape(u->in[0], s);
+}
+
 static struct op_cost cost(const struct op_call *c)
 {
     (void)c;
@@ -70,6 +79,7 @@ const struct op_def op_reshape = {
     .ref = ref,
     .grad = grad,
     .no_expand = "a view",
+    .batch = batch,
     .cost = cost,
     .onnx = "Reshape",
     .view = view,

@@ -198,7 +198,10 @@ static void chains(struct check *c, struct kit *k)
             CHECK_MSG(c, kit_run(k, p[i], in, &s, (uint64_t)run), "%s: %s", k->err.where, k->err.text);
         for (int i = 1; i < 4; i++)
             for (int q = 0; q < 2; q++)
-                CHECK(c, !memcmp(hone_result(p[0], q), hone_result(p[i], q), 48));
+                CHECK_MSG(c, !memcmp(hone_result(p[0], q), hone_result(p[i], q), 48),
+                          "run %d: program %d, result %d: %g, %g", run, i, q,
+                          (double)((const float *)hone_result(p[0], q))[0],
+                          (double)((const float *)hone_result(p[i], q))[0]);
     }
     hone_plan_info a = hone_program_plan(p[0]);
     /* in the body: product, sum, silu, product, sum, sum; once: product of the observation; after: silu */
