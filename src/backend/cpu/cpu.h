@@ -12,8 +12,10 @@
 #define CPU_PRAGMA(x) _Pragma(#x)
 #ifdef _OPENMP
 #define CPU_PARALLEL(io, n) CPU_PRAGMA(omp parallel for schedule(static) num_threads((io)->threads) if ((n) >= CPU_GRAIN))
+#define CPU_SIMD CPU_PRAGMA(omp simd)
 #else
 #define CPU_PARALLEL(io, n)
+#define CPU_SIMD
 #endif
 
 /* kernels.def lists them: KERNEL(name) is `const struct bk_kernel cpu_<name>` for operation <name>. */

@@ -1,41 +1,69 @@
-/* Batched matrix products, portable: for builds without oneDNN. */
-#include "backend/cpu/cpu.h"
+/* matmul and linear, portable: for builds without oneDNN, and for what that does not take. */
+#include <string.h>
 
-static void product(const float *x, const float *y, float *z, int64_t m, int64_t k, int64_t n, bool ta, bool tb)
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/product.h"
+
+enum { BLOCK = 64 }; /* rows and columns that one thread does at a time */
+
+/* The part of the result that block `at` is: matrices outermost, then rows, then columns of blocks. */
+static void block(const struct bk_io *io, const struct cpu_matmul *q, const float *bias, int64_t at)
 {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            float s = 0;
-            for (int64_t p = 0; p < k; p++)
-                s += x[ta ? p * m + i : i * k + p] * y[tb ? j * k + p : p * n + j];
-            z[i * n + j] = s;
-        }
+    const int64_t across = (q->n + BLOCK - 1) / BLOCK, down = (q->m + BLOCK - 1) / BLOCK;
+    const int64_t j0 = at % across * BLOCK, i0 = at / across % down * BLOCK, matrix = at / across / down;
+    int64_t a = 0, b = 0, left = matrix;
+    for (int d = q->lead.rank - 1; d >= 0; d--) {
+        a += left % q->lead.dim[d] * q->a[d];
+        b += left % q->lead.dim[d] * q->b[d];
+        left /= q->lead.dim[d];
+    }
+    struct cpu_product p = {.m = q->m - i0 < BLOCK ? q->m - i0 : BLOCK,
+                            .k = q->k,
+                            .n = q->n - j0 < BLOCK ? q->n - j0 : BLOCK,
+                            .a_row = q->ta ? 1 : q->k,
+                            .a_col = q->ta ? q->m : 1,
+                            .b_row = q->tb ? 1 : q->n,
+                            .b_col = q->tb ? q->k : 1,
+                            .c_row = q->n,
+                            .c_col = 1,
+                            .add = bias != NULL};
+    p.a = (const float *)io->in[0] + a * q->m * q->k + i0 * p.a_row;
+    p.b = (const float *)io->in[1] + b * q->k * q->n + j0 * p.b_col;
+    p.c = (float *)io->out[0] + (matrix * q->m + i0) * q->n + j0;
+    for (int64_t i = 0; bias && i < p.m; i++)
+        memcpy(p.c + i * p.c_row, bias + j0, (size_t)p.n * sizeof *bias);
+    cpu_product(&p);
+}
+
+static void run(const struct bk_io *io, const struct cpu_matmul *q, const float *bias)
+{
+    const int64_t matrices = hone_numel(&q->lead), grain = matrices * q->m * q->n * (q->k / 8 + 1);
+    const int64_t blocks = matrices * ((q->m + BLOCK - 1) / BLOCK) * ((q->n + BLOCK - 1) / BLOCK);
+    (void)grain;
+    CPU_PARALLEL(io, grain)
+    for (int64_t at = 0; at < blocks; at++)
+        block(io, q, bias, at);
 }
 
 static hone_status matmul_run(const struct bk_io *io, hone_err *err)
 {
-    hone_shape a = io->call->in[0].shape, b = io->call->in[1].shape, o = io->call->out[0].shape;
-    const bool ta = io->call->attr.i[0], tb = io->call->attr.i[1];
-    const int64_t m = o.dim[o.rank - 2], n = o.dim[o.rank - 1], k = a.dim[a.rank - (ta ? 2 : 1)];
-    int64_t as[HONE_MAX_RANK], bs[HONE_MAX_RANK], idx[HONE_MAX_RANK] = {0}, at = 0;
     (void)err;
-    if (hone_numel(&o) == 0)
+    if (op_numel(&io->call->out[0]) == 0)
         return HONE_OK;
-    a.rank -= 2;
-    b.rank -= 2;
-    o.rank -= 2;
-    op_strides(&a, &o, as);
-    op_strides(&b, &o, bs);
-    do {
-        int64_t i = 0, j = 0;
-        for (int d = 0; d < o.rank; d++) {
-            i += idx[d] * as[d];
-            j += idx[d] * bs[d];
-        }
-        product((const float *)io->in[0] + i * m * k, (const float *)io->in[1] + j * k * n,
-                (float *)io->out[0] + at++ * m * n, m, k, n, ta, tb);
-    } while (op_next(&o, idx));
+    const struct cpu_matmul q = cpu_matmul_of(io->call);
+    run(io, &q, NULL);
+    return HONE_OK;
+}
+
+static hone_status linear_run(const struct bk_io *io, hone_err *err)
+{
+    (void)err;
+    if (op_numel(&io->call->out[0]) == 0)
+        return HONE_OK;
+    const struct cpu_matmul q = cpu_linear_of(io->call);
+    run(io, &q, io->call->n_in == 3 ? io->in[2] : NULL);
     return HONE_OK;
 }
 
 const struct bk_kernel cpu_matmul = {.op = "matmul", .run = matmul_run};
+const struct bk_kernel cpu_linear = {.op = "linear", .run = linear_run};
