@@ -3,24 +3,34 @@
 
 #include <string.h>
 
-struct bk_dev {
-    hone_ctx *ctx;
-};
+#include "backend/cpu/dnnl.h"
+
+static void cpu_close(struct bk_dev *d)
+{
+    if (!d)
+        return;
+#ifdef HONE_DNNL
+    cpu_dnnl_close(d->dnnl);
+#endif
+    mem_free(&d->ctx->mem, d);
+}
 
 static struct bk_dev *cpu_open(hone_ctx *ctx, hone_err *err)
 {
     struct bk_dev *d = mem_alloc(&ctx->mem, sizeof *d);
-    if (d)
-        d->ctx = ctx;
-    else
+    if (!d) {
         err_set(err, HONE_E_NOMEM, "cpu", "no memory for the device");
+        return NULL;
+    }
+    d->ctx = ctx;
+#ifdef HONE_DNNL
+    d->dnnl = cpu_dnnl_open(err);
+    if (!d->dnnl) {
+        cpu_close(d);
+        return NULL;
+    }
+#endif
     return d;
-}
-
-static void cpu_close(struct bk_dev *d)
-{
-    if (d)
-        mem_free(&d->ctx->mem, d);
 }
 
 static void *cpu_alloc(struct bk_dev *d, size_t bytes)
@@ -61,7 +71,6 @@ static const struct bk_kernel *cpu_find(const struct op_call *c)
     return NULL;
 }
 
-extern const struct bk_def bk_cpu;
 const struct bk_def bk_cpu = {
     .name = "cpu",
     .doc = "this machine's processor",

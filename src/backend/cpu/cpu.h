@@ -4,6 +4,11 @@
 
 #include "graph/backend.h"
 
+struct bk_dev {
+    hone_ctx *ctx;
+    void *dnnl; /* the engine of oneDNN, in builds with it */
+};
+
 /* Fewer elements than this are not worth waking threads for. */
 #define CPU_GRAIN 16384
 
@@ -18,9 +23,11 @@
 #define CPU_SIMD
 #endif
 
-/* kernels.def lists them: KERNEL(name) is `const struct bk_kernel cpu_<name>` for operation <name>. */
+/* kernels.def lists them: KERNEL(name) is `const struct bk_kernel cpu_<name>`. */
 #define KERNEL(name) extern const struct bk_kernel cpu_##name;
 #include "backend/cpu/kernels.def"
 #undef KERNEL
+
+extern const struct bk_def bk_cpu;
 
 #endif
