@@ -42,6 +42,14 @@ static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
     din[0] = hone_slice(dout[0], (int)a[0], a[1], u->call->in[0].shape.dim[a[0]]);
 }
 
+static void batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
+{
+    const int64_t *a = u->call->attr.i;
+    (void)many;
+    (void)n;
+    out[0] = hone_pad(u->in[0], (int)a[0] + 1, a[1], a[2], u->call->attr.f[0]);
+}
+
 static const struct op_case cases[] = {
     {"both", 1, {OP_F32(5)}, {.i = {0, 1, 2}}},        {"rows", 1, {OP_F32(2, 3)}, {.i = {0, 2, 0}}},
     {"columns", 1, {OP_F32(2, 3)}, {.i = {1, 0, 1}}},  {"value", 1, {OP_F32(2, 3, 5)}, {.i = {1, 1, 1}, .f = {0.5}}},
@@ -62,6 +70,7 @@ const struct op_def op_pad = {
     .ref = ref,
     .grad = grad,
     .no_expand = "elementary: every device has it",
+    .batch = batch,
     .onnx = "Pad",
     OP_CASES(cases),
     OP_BAD(bad),

@@ -46,6 +46,14 @@ static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
     din[0] = hone_pad(dout[0], (int)a[0], a[1], u->call->in[0].shape.dim[a[0]] - a[1] - a[2], 0);
 }
 
+static void batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
+{
+    const int64_t *a = u->call->attr.i;
+    (void)many;
+    (void)n;
+    out[0] = hone_slice(u->in[0], (int)a[0] + 1, a[1], a[2]);
+}
+
 static bool view(const struct op_call *c, size_t *offset)
 {
     int64_t outer, inner;
@@ -77,6 +85,7 @@ const struct op_def op_slice = {
     .ref = ref,
     .grad = grad,
     .no_expand = "elementary: every device has it",
+    .batch = batch,
     .onnx = "Slice",
     .view = view,
     OP_CASES(cases),

@@ -53,6 +53,14 @@ static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
     din[0] = hone_broadcast(hone_reshape(dout[0], kept), s);
 }
 
+static void batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
+{
+    unsigned axes = (unsigned)u->call->attr.i[0] & ((1u << u->call->in[0].shape.rank) - 1);
+    (void)many;
+    (void)n;
+    out[0] = hone_sum(u->in[0], axes << 1, u->call->attr.i[1]);
+}
+
 static const struct op_case cases[] = {
     {"all", 1, {OP_F32(3, 5)}, {.i = {HONE_AXES_ALL, 0}}}, {"last", 1, {OP_F32(3, 5)}, {.i = {2, 0}}},
     {"first", 1, {OP_F32(3, 5)}, {.i = {1, 0}}},           {"keep", 1, {OP_F32(2, 3, 5)}, {.i = {2, 1}}},
@@ -76,6 +84,7 @@ const struct op_def op_sum = {
     .ref = ref,
     .grad = grad,
     .no_expand = "elementary: every device has it",
+    .batch = batch,
     .onnx = "ReduceSum",
     OP_CASES(cases),
     OP_BAD(bad),

@@ -215,6 +215,56 @@ static void chains(struct check *c, struct kit *k)
     hone_layout_destroy(l);
 }
 
+/* x + silu(t w) o + t, with t a row: silu(t w) is of the step and the parameters alone, its product with o of the step
+ * and the observation. */
+static hone_t timed_body(void *user, hone_t x, const hone_t *rows)
+{
+    const struct chain_nodes *n = user;
+    hone_t time = hone_silu(hone_linear(hone_reshape(rows[0], HONE_SHAPE(1, 3)), n->w, HONE_NONE));
+    return hone_add(hone_add(x, hone_mul(time, n->obs)), hone_slice(hone_broadcast(time, HONE_SHAPE(4, 3)), 0, 0, 4));
+}
+
+static void lifting(struct check *c, struct kit *k)
+{
+    if (!check_case(c, "time-only arithmetic leaves the chain"))
+        return;
+    hone_layout *l = hone_layout_create(k->ctx, &k->err);
+    int w = hone_layout_add(l, "w", HONE_SHAPE(3, 3), HONE_GROUP_DECAY, (hone_init){HONE_INIT_NORMAL, 0.5f}, &k->err);
+    float table[15];
+    for (int i = 0; i < 15; i++)
+        table[i] = 0.1f * (float)i - 0.7f;
+    hone_graph *g = hone_graph_create(k->ctx, &k->err);
+    struct chain_nodes n = {hone_read(g, "param", l, w), hone_input(g, "obs", HONE_F32, HONE_SHAPE(4, 3))};
+    hone_t rows = hone_const(g, HONE_F32, HONE_SHAPE(5, 3), table);
+    hone_output(hone_chain(hone_full(g, HONE_SHAPE(4, 3), 1),
+                           &(hone_chain_options){.steps = 5, .tables = &rows, .n_tables = 1}, timed_body, &n),
+                "x");
+    hone_program *p[3];
+    for (int i = 0; i < 3; i++)
+        p[i] = hone_compile(k->cpu, g, &(hone_compile_options){.plain = i == 1, .debug = i == 2}, &k->err);
+    hone_store *s = hone_store_create(k->ctx, l, &k->err);
+    hone_store_init(s, 7, &k->err);
+    const void *in[1] = {xs};
+    for (int i = 0; i < 3; i++)
+        CHECK_MSG(c, kit_run(k, p[i], in, &s, 0), "%s: %s", k->err.where, k->err.text);
+    if (k->err.code == HONE_OK) {
+        for (int i = 0; i < 12; i++) {
+            float a = ((const float *)hone_result(p[0], 0))[i], b = ((const float *)hone_result(p[1], 0))[i];
+            CHECK_MSG(c, fabsf(a - b) <= 1e-5f * fabsf(b), "%g, %g", (double)a, (double)b);
+            CHECK(c, a == ((const float *)hone_result(p[2], 0))[i]);
+        }
+        hone_plan_info a = hone_program_plan(p[0]), b = hone_program_plan(p[1]);
+        /* left in the loop: two sums; before it, once a run: the product for all steps */
+        CHECK_MSG(c, a.operations == 3 && b.operations > a.operations && a.prepare_operations >= 3,
+                  "%d operations, plain %d; %d prepared", a.operations, b.operations, a.prepare_operations);
+    }
+    for (int i = 0; i < 3; i++)
+        hone_program_destroy(p[i]);
+    hone_graph_destroy(g);
+    hone_store_destroy(s);
+    hone_layout_destroy(l);
+}
+
 static hone_t leak_body(void *user, hone_t x, const hone_t *rows)
 {
     (void)rows;
@@ -529,6 +579,7 @@ void suite_program(struct check *c)
     accumulates(c, &k);
     prepare(c, &k);
     chains(c, &k);
+    lifting(c, &k);
     chain_refusals(c, &k);
     memory(c, &k);
     runs(c, &k);

@@ -99,6 +99,57 @@ static void expansion_equals(struct check *c, struct harness *h)
     hone_graph_destroy(q.g);
 }
 
+/* Over a new leading dimension: every choice of operands that have it (all, or one of them) equals single uses. */
+static void batch_equals_single(struct check *c, struct harness *h)
+{
+    enum { N = 3 };
+    for (int one = -1; one < h->k->n_in; one++) {
+        hone_err err = {0};
+        struct harness_graph q = harness_build(h, &err);
+        hone_type tin[8], tout[OP_MAX_OUT];
+        hone_t in[8], out[OP_MAX_OUT];
+        bool many[8];
+        struct op_call call = ir_call(q.g, &q.g->nodes[q.g->n_nodes - 1], tin, tout);
+        for (int i = 0; i < h->k->n_in; i++) {
+            hone_shape s = tin[i].shape, lead = {s.rank + 1, {1}};
+            memcpy(lead.dim + 1, s.dim, sizeof *s.dim * (size_t)s.rank);
+            many[i] = one < 0 || one == i;
+            hone_t x = hone_reshape(q.in[i], lead);
+            lead.dim[0] = N;
+            in[i] = many[i] ? hone_broadcast(x, lead) : q.in[i];
+            if (many[i] && tin[i].dtype == HONE_F32) /* each of the N differs */
+                in[i] = hone_mul(in[i], hone_const(q.g, HONE_F32, (hone_shape){s.rank + 1, {N, 1, 1, 1, 1, 1, 1, 1}},
+                                                   (const float[]){1, 0.5f, 0.75f}));
+        }
+        if (!op_batch(&(struct op_use){&call, q.g, in, NULL}, many, N, out)) {
+            CHECK(c, !h->def->batch);
+            hone_graph_destroy(q.g);
+            return;
+        }
+        hone_t single[N][OP_MAX_OUT];
+        for (int b = 0; b < N; b++) {
+            hone_t x[8];
+            for (int i = 0; i < h->k->n_in; i++)
+                x[i] = many[i] ? hone_reshape(hone_slice(in[i], 0, b, 1), tin[i].shape) : q.in[i];
+            op_emit(h->def, h->k->n_in, x, &h->k->attr, single[b]);
+        }
+        double **v = harness_eval(h, q.g, &err);
+        CHECK_MSG(c, v != NULL, "operand %d: %s: %s", one, err.where, err.text);
+        for (int k = 0; v && k < h->def->n_out; k++) {
+            int64_t n = hone_numel(&tout[k].shape);
+            hone_shape got = hone_type_of(out[k]).shape;
+            CHECK(c, hone_numel(&got) == n * N && got.rank == tout[k].shape.rank + 1 && got.dim[0] == N);
+            for (int64_t i = 0; i < n * N; i++) {
+                double a = v[out[k].id][i], b = v[single[i / n][k].id][i % n];
+                CHECK_MSG(c, a == b || fabs(a - b) <= 1e-9 * fmax(fabs(a), 1), "operand %d, result %d: %g, %g", one, k,
+                          a, b);
+            }
+        }
+        ir_reference_free(q.g, v);
+        hone_graph_destroy(q.g);
+    }
+}
+
 /* f(operands) where f is value `loss` of graph g. */
 static double value_of(struct harness *h, const hone_graph *g, hone_t loss)
 {
@@ -238,6 +289,9 @@ static void operation(struct check *c, hone_ctx *ctx, hone_device *cpu, const st
             expansion_equals(c, &h);
             kernel_equals_reference(c, &h, &(hone_compile_options){.expand = true});
         }
+        if ((d->batch || d->shape == op_shape_unary || d->shape == op_shape_binary) &&
+            check_case(c, "%s: %s: batch", d->name, h.k->name))
+            batch_equals_single(c, &h);
         if ((d->grad || d->expand) && check_case(c, "%s: %s: gradient", d->name, h.k->name))
             gradients_equal_differences(c, &h);
         harness_drop(&h);
