@@ -100,3 +100,6 @@ static hone_status run(const struct bk_io *io,
 BINARY(add, x + y)
 BINARY(sub, x - y)
 BINARY(mul, x *y)
+BINARY(div, x / y)
+BINARY(maximum, x > y ? x : y)
+BINARY(minimum, x < y ? x : y)

@@ -1,0 +1,37 @@
+/* floor: the largest integer not above x. */
+#include <math.h>
+
+#include "op/op.h"
+
+hone_t hone_floor(hone_t x)
+{
+    return op_emit(&op_floor, 1, &x, NULL, NULL);
+}
+
+static double f(double x)
+{
+    return floor(x);
+}
+
+static void ref(const struct op_call *c, const double *const *in, double *const *out)
+{
+    op_ref_unary(c, in, out, f);
+}
+
+static const struct op_case cases[] = {OP_UNARY_CASES};
+static const struct op_case bad[] = {{"integers", 1, {OP_I32(3)}}};
+
+const struct op_def op_floor = {
+    .name = "floor",
+    .math = "y = the largest integer not above x",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .shape = op_shape_unary,
+    .ref = ref,
+    .no_grad = "zero wherever it exists",
+    .no_expand = "elementary: every device has it",
+    .onnx = "Floor",
+    OP_CASES(cases),
+    OP_BAD(bad),
+};

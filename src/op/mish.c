@@ -1,0 +1,58 @@
+/* mish: x tanh(log(1 + e^x)). */
+#include <math.h>
+
+#include "op/op.h"
+
+hone_t hone_mish(hone_t x)
+{
+    return op_emit(&op_mish, 1, &x, NULL, NULL);
+}
+
+/* With t = tanh(softplus(x)) and s = sigmoid(x): t + x s (1 - t^2). */
+static hone_t mish_slope(hone_t x)
+{
+    hone_t t = hone_tanh(hone_softplus(x)), s = hone_sigmoid(x);
+    return hone_add(t, hone_mul(hone_mul(x, s), hone_affine(hone_mul(t, t), -1, 1)));
+}
+
+static double f(double x)
+{
+    return x * tanh(x > 30 ? x : log1p(exp(x)));
+}
+
+static void ref(const struct op_call *c, const double *const *in, double *const *out)
+{
+    op_ref_unary(c, in, out, f);
+}
+
+static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
+{
+    hone_t x = u->in[0], y = u->out[0], d = dout[0];
+    (void)x;
+    (void)y;
+    din[0] = hone_mul(d, mish_slope(x));
+}
+
+static void expand(const struct op_use *u, hone_t *out)
+{
+    hone_t x = u->in[0];
+    out[0] = hone_mul(x, hone_tanh(hone_softplus(x)));
+}
+
+static const struct op_case cases[] = {OP_UNARY_CASES, {"wide", 1, {OP_F32(64)}, .lo = -90, .hi = 90}};
+static const struct op_case bad[] = {{"integers", 1, {OP_I32(3)}}};
+
+const struct op_def op_mish = {
+    .name = "mish",
+    .math = "y = x tanh(log(1 + e^x))",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .shape = op_shape_unary,
+    .ref = ref,
+    .grad = grad,
+    .expand = expand,
+    .no_onnx = "exported as Softplus, Tanh, Mul",
+    OP_CASES(cases),
+    OP_BAD(bad),
+};
