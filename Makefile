@@ -72,7 +72,10 @@ $(EXAMPLE): $(BUILD)/examples/%: examples/%.c $(BUILD)/libhone.so $(wildcard inc
 $(BUILD)/%.o: %.c $(BUILD)/.flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo '  CC    $<')
-	$(Q)$(COMPILE) -Iinclude -Isrc -Itest -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) $(KFLAGS) -Iinclude -Isrc -Itest -MMD -MP -c -o $@ $<
+# Kernels: contraction and vectorisation, which change roundings; the order of sums stays as written.
+$(call obj,$(wildcard src/backend/cpu/*.c)): KFLAGS := $(if $(findstring -O2,$(CFLAGS)),-O3) -ffp-contract=fast -fno-math-errno \
+    -fno-trapping-math
 -include $(patsubst %.o,%.d,$(call obj,$(LIBSRC) $(CLISRC) $(TESTSRC)))
 
 test: $(BUILD)/hone_test test-examples
