@@ -134,7 +134,6 @@ static hone_status conv1d_run(const struct bk_io *io, hone_err *err)
     const float *bias = c->n_in == 3 ? io->in[2] : NULL;
     const int64_t per = blocks(q.o), work = grain(&q);
     (void)err;
-    (void)work;
     q.x = io->in[0];
     q.w = io->in[1];
     CPU_PARALLEL(io, work)
@@ -149,7 +148,6 @@ static hone_status data_grad_run(const struct bk_io *io, hone_err *err)
     struct conv q = conv_of(c, &c->out[0], &c->in[1], &c->in[0]);
     const int64_t per = blocks(q.c), work = grain(&q);
     (void)err;
-    (void)work;
     q.y = io->in[0];
     q.w = io->in[1];
     CPU_PARALLEL(io, work)
@@ -164,7 +162,6 @@ static hone_status weight_grad_run(const struct bk_io *io, hone_err *err)
     struct conv q = conv_of(c, &c->in[0], &c->out[0], &c->in[1]);
     const int64_t per = blocks(q.c), work = grain(&q);
     (void)err;
-    (void)work;
     q.x = io->in[0];
     q.y = io->in[1];
     CPU_PARALLEL(io, work)

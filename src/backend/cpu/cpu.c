@@ -2,8 +2,24 @@
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "backend/cpu/dnnl.h"
+
+int cpu_team(int threads)
+{
+#ifdef _OPENMP
+    int before = omp_get_max_threads();
+    if (before != threads)
+        omp_set_num_threads(threads);
+    return before;
+#else
+    (void)threads;
+    return 1;
+#endif
+}
 
 static void cpu_close(struct bk_dev *d)
 {

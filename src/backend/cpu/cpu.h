@@ -19,9 +19,13 @@ struct bk_dev {
 #define CPU_PARALLEL(io, n) CPU_PRAGMA(omp parallel for schedule(static) num_threads((io)->threads) if ((n) >= CPU_GRAIN))
 #define CPU_SIMD CPU_PRAGMA(omp simd)
 #else
-#define CPU_PARALLEL(io, n)
+#define CPU_PARALLEL(io, n) (void)(n);
 #define CPU_SIMD
 #endif
+
+/* Sets how many threads OpenMP gives to the calling thread, for libraries that ask it; returns the number before. 1
+ * without OpenMP. */
+int cpu_team(int threads);
 
 /* kernels.def lists them: KERNEL(name) is `const struct bk_kernel cpu_<name>`. */
 #define KERNEL(name) extern const struct bk_kernel cpu_##name;

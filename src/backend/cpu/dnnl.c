@@ -3,9 +3,6 @@
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "backend/cpu/cpu.h"
 
@@ -44,30 +41,6 @@ struct state {
     struct tensor t[CPU_DNNL_TENSORS];
     size_t bytes;
 };
-
-/* --- threads --- */
-
-static int threads_enter(int threads)
-{
-#ifdef _OPENMP
-    int before = omp_get_max_threads();
-    if (before != threads)
-        omp_set_num_threads(threads);
-    return before;
-#else
-    return threads;
-#endif
-}
-
-static void threads_leave(int before)
-{
-#ifdef _OPENMP
-    if (omp_get_max_threads() != before)
-        omp_set_num_threads(before);
-#else
-    (void)before;
-#endif
-}
 
 /* --- what differs between versions --- */
 
@@ -360,11 +333,11 @@ size_t cpu_dnnl_scratch(const struct cpu_dnnl_spec *spec, int threads)
     struct state s = {0};
     dnnl_engine_t e = cpu_dnnl_open(NULL);
     size_t bytes = (size_t)1 << 48; /* no plan has room for it */
-    int before = threads_enter(threads);
+    int before = cpu_team(threads);
     if (e && describe(&s, e, spec) == dnnl_success)
         bytes = s.bytes;
     drop(&s);
-    threads_leave(before);
+    cpu_team(before);
     cpu_dnnl_close(e);
     return bytes;
 }
@@ -375,11 +348,11 @@ hone_status cpu_dnnl_create(struct bk_dev *dev, const char *op, const struct cpu
     struct state *s = *state = mem_alloc(&dev->ctx->mem, sizeof *s);
     if (!s)
         return err_set(err, HONE_E_NOMEM, op, "no memory for a kernel");
-    int before = threads_enter(threads);
+    int before = cpu_team(threads);
     dnnl_status_t status = describe(s, dev->dnnl, spec);
     if (status == dnnl_success)
         status = make_all(s, dev->dnnl);
-    threads_leave(before);
+    cpu_team(before);
     if (status == dnnl_success)
         return HONE_OK;
     cpu_dnnl_release(dev, s);
@@ -429,7 +402,7 @@ static dnnl_status_t reorder(const struct state *s, bool result)
 hone_status cpu_dnnl_run(const struct bk_io *io, const void *const t[CPU_DNNL_TENSORS], hone_err *err)
 {
     struct state *s = io->state;
-    int before = threads_enter(io->threads);
+    int before = cpu_team(io->threads);
     dnnl_status_t status = point(s, t, io->scratch);
     if (status == dnnl_success)
         status = reorder(s, false);
@@ -439,7 +412,7 @@ hone_status cpu_dnnl_run(const struct bk_io *io, const void *const t[CPU_DNNL_TE
         status = reorder(s, true);
     if (status == dnnl_success)
         status = dnnl_stream_wait(s->stream);
-    threads_leave(before);
+    cpu_team(before);
     return told(status, io->layer, io->call->def->name, err);
 }
 #else

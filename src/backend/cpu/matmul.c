@@ -39,7 +39,6 @@ static void run(const struct bk_io *io, const struct cpu_matmul *q, const float 
 {
     const int64_t matrices = hone_numel(&q->lead), grain = matrices * q->m * q->n * (q->k / 8 + 1);
     const int64_t blocks = matrices * ((q->m + BLOCK - 1) / BLOCK) * ((q->n + BLOCK - 1) / BLOCK);
-    (void)grain;
     CPU_PARALLEL(io, grain)
     for (int64_t at = 0; at < blocks; at++)
         block(io, q, bias, at);
