@@ -145,6 +145,12 @@ typedef struct hone_device hone_device;
 HONE_API hone_device *hone_device_open(hone_ctx *ctx, const char *name, hone_err *err);
 HONE_API void hone_device_close(hone_device *d); /* after its programs */
 
+/* What a device that keeps a record ("record") was asked since it was opened: lines of text for memory, copies,
+ * operators with their descriptors, and waiting, in order. Its size is bounded; where it was full, the last line counts
+ * the lines that are missing. NULL for other devices. Borrowed: valid until the device is used again; not while a
+ * program of it runs. src/backend/record/record.h says how to read it. */
+HONE_API const char *hone_device_transcript(const hone_device *d);
+
 typedef struct hone_program hone_program;
 
 typedef struct hone_compile_options {

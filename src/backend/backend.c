@@ -1,9 +1,9 @@
 /* The devices of this build. */
-#include "graph/backend.h"
-
-extern const struct bk_def bk_cpu;
+#include "backend/devices.h"
 
 const struct bk_def *const bk_table[] = {
-    &bk_cpu,
+#define DEVICE(name) &bk_##name,
+#include "backend/devices.def"
+#undef DEVICE
     NULL,
 };

@@ -1,4 +1,4 @@
-/* What a device is: memory, and kernels by operation. One folder, one line in src/backend/backend.c.
+/* What a device is: memory, and kernels by operation. One folder, one line in src/backend/devices.def.
  *
  * A kernel is prepared once, when a program is compiled, and then only run. Where a device has no kernel for a use of
  * an operation, the operation's expansion runs instead. */
@@ -55,6 +55,8 @@ struct bk_def {
     hone_status (*sync)(struct bk_dev *d, hone_err *err);
     /* The kernel for this use; NULL: there is none. */
     const struct bk_kernel *(*find)(const struct op_call *c);
+    /* Optional: what it was asked since it was opened, for a device that keeps a record. */
+    const char *(*transcript)(struct bk_dev *d);
 };
 
 /* The devices that this build has, ending in NULL; defined by the backends. */

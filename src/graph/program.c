@@ -37,6 +37,11 @@ void hone_device_close(hone_device *d)
     mem_free(&d->ctx->mem, d);
 }
 
+const char *hone_device_transcript(const hone_device *d)
+{
+    return d->def->transcript ? d->def->transcript(d->dev) : NULL;
+}
+
 struct keep {
     const hone_device *device;
     bool expand;
