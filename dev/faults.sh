@@ -1,0 +1,230 @@
+#!/bin/bash
+# Faults planted in the sources, one at a time: the tests named beside each have to turn red. A fault that they miss is
+# a missing test. The table is dev/faults/*.faults, described in dev/faults/README.md.
+# dev/faults.sh                  all of them       --list         names, files, tests
+# dev/faults.sh --sample [N]     N of them (4), others with every commit and day
+# dev/faults.sh --only PATTERN   those whose name matches      --check   only that all of them still apply
+# Ends in one line `N passed, N failed`; passed is caught.
+# BUILD= build folder   JOBS= of the first build   LIMIT= seconds of one run of tests (120)   ROOT= another tree
+set -uo pipefail
+cd "${ROOT:-$(dirname "$0")/..}" || exit 2
+[ "${BASH_VERSINFO[0]}" -ge 4 ] || { echo "dev/faults.sh wants bash 4"; exit 2; }
+at=${BUILD:-build}/faults
+case $at in /*) ;; *) at=$PWD/$at ;; esac
+limit=${LIMIT:-120}
+names=() abouts=() tests=() limits=() first=() # a fault; its hunks are [first, first of the next)
+hunk_file=() hunk_old=() hunk_new=() n_hunks=0
+errors=0
+
+error() {
+    printf 'ERROR   %s\n' "$1"
+    errors=$((errors + 1))
+}
+
+# --- the table
+
+load() {
+    local table line n=-1 h=-1 file='' side=''
+    for table in dev/faults/*.faults; do
+        [ -f "$table" ] || continue
+        while IFS= read -r line || [ -n "$line" ]; do
+            case $line in
+            '' | '#'*) ;;
+            'fault '*)
+                n=${#names[@]} file='' side=''
+                names[n]=${line#fault } abouts[n]='' tests[n]='' limits[n]=$limit first[n]=$n_hunks
+                ;;
+            'about '*) abouts[n]=${line#about } ;;
+            'file '*) file=${line#file } side='' ;;
+            'tests '*) tests[n]=${line#tests } ;;
+            'limit '*) limits[n]=${line#limit } ;;
+            '- '* | -)
+                if [ "$side" != old ]; then
+                    h=$n_hunks n_hunks=$((n_hunks + 1)) side=old
+                    hunk_file[h]=$file hunk_old[h]=${line:2} hunk_new[h]=
+                else
+                    hunk_old[h]+=$'\n'${line:2}
+                fi
+                ;;
+            '+ '* | +)
+                if [ "$side" != new ]; then
+                    side=new hunk_new[h]=${line:2}
+                else
+                    hunk_new[h]+=$'\n'${line:2}
+                fi
+                ;;
+            *) error "$table: \"$line\" begins with none of fault, about, tests, limit, file, -, +, #" ;;
+            esac
+        done <"$table"
+    done
+    first[n + 1]=$n_hunks
+}
+
+# The text of file $1, whole, into variable $2.
+content() {
+    local all
+    all=$(cat "$1" && echo x) || return 1
+    printf -v "$2" '%s' "${all%x}"
+}
+
+# Whether fault $1 can be planted: nothing is missing, and each text to replace is found, once.
+applies() {
+    local k=$1 text i h name=${names[$1]}
+    for ((i = 0; i < k; i++)); do
+        [ "${names[i]}" != "$name" ] || { error "fault $name stands twice in the table"; return 1; }
+    done
+    if [ -z "${abouts[k]}" ] || [ -z "${tests[k]}" ] || [ "${first[k]}" = "${first[k + 1]}" ]; then
+        error "fault $name needs a line of each: about, tests, file, -"
+        return 1
+    fi
+    for ((h = first[k]; h < first[k + 1]; h++)); do
+        [ -f "${hunk_file[h]}" ] || { error "fault $name no longer applies: there is no file ${hunk_file[h]}"; return 1; }
+        content "${hunk_file[h]}" text
+        [[ $text == *"${hunk_old[h]}"* ]] ||
+            { error "fault $name no longer applies: its text is not in ${hunk_file[h]}"; return 1; }
+        [[ ${text#*"${hunk_old[h]}"} != *"${hunk_old[h]}"* ]] ||
+            { error "fault $name no longer applies: its text stands more than once in ${hunk_file[h]}"; return 1; }
+    done
+}
+
+# --- which of them
+
+pick=()
+all() {
+    local k
+    for ((k = 0; k < ${#names[@]}; k++)); do pick+=("$k"); done
+}
+# Evenly over the table, so over the rooms; the start moves by one with each commit and each day, so all get a turn.
+sample() {
+    local n=$1 count=${#names[@]} step turn i
+    [ "$n" -lt "$count" ] || { all; return; }
+    step=$(((count + n - 1) / n))
+    turn=$(($(git rev-list --count HEAD 2>/dev/null || echo 0) + $(date +%s) / 86400))
+    for ((i = 0; i < n; i++)); do pick+=($(((turn + i * step) % count))); done
+}
+only() {
+    local k
+    for ((k = 0; k < ${#names[@]}; k++)); do
+        # shellcheck disable=SC2053
+        [[ ${names[k]} != $1 ]] || pick+=("$k")
+    done
+    [ ${#pick[@]} != 0 ] || error "no fault is called $1"
+}
+
+# --- building and running
+
+# The portable parts alone, so that every machine shows the same.
+build() {
+    make --no-print-directory "$@" -C "$at/tree" BUILD="$at/obj" CFLAGS=-O1 DNNL=0 PNG=0 OPENMP= "$at/obj/hone_test" \
+        >"$at/build.log" 2>&1
+}
+
+# The tree as it stands, changes not committed among it. Times are kept, so objects of the last run serve again; what
+# was ever planted since a good build is made anew.
+copy_tree() {
+    rm -rf "$at/tree" "$at/whole" && mkdir -p "$at/tree" || return 1
+    { git ls-files -z -co --exclude-standard 2>/dev/null ||
+        find . -name 'build*' -prune -o -type f -print0; } |
+        while IFS= read -r -d '' f; do [ ! -f "$f" ] || printf '%s\0' "$f"; done |
+        tar -c --null -T - | tar -x -C "$at/tree" || return 1
+    [ ! -f "$at/planted" ] || (cd "$at/tree" && xargs -r touch -c <"$at/planted")
+}
+
+# Runs the filter $1, at most $2 seconds; says how it ended in $how.
+run_tests() {
+    local code last
+    { (
+        ulimit -c 0
+        ulimit -v 8388608 2>/dev/null
+        cd "$at/tree" && exec timeout -k 5 "$2" "$at/obj/hone_test" "$1" 2>&1
+    ) | tail -c 100000 >"$at/test.log"; code=${PIPESTATUS[0]}; } 2>/dev/null # the shell would tell of a crash
+    last=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$at/test.log" | tail -1)
+    case $code:$last in
+    0:*) how=passed ;;
+    124:* | 137:*) how="no end within $2 s" ;;
+    1:?*) last=${last#*, } how="${last%% *} failed" ;;
+    *) how="ended with code $code" ;;
+    esac
+    return "$code"
+}
+
+baseline() {
+    local k h t seen=' '
+    copy_tree || { error "the tree cannot be copied to $at/tree"; return 1; }
+    build -j"${JOBS:-$(nproc)}" || { tail -n 30 "$at/build.log"; error "the tree does not build without a fault"; return 1; }
+    rm -f "$at/planted"
+    cp "$at/obj/hone_test" "$at/hone_test.good"
+    for k in "${pick[@]}"; do
+        for ((h = first[k]; h < first[k + 1]; h++)); do
+            mkdir -p "$at/whole/$(dirname "${hunk_file[h]}")"
+            cp "$at/tree/${hunk_file[h]}" "$at/whole/${hunk_file[h]}"
+        done
+        for t in ${tests[k]}; do
+            case $seen in *" $t "*) continue ;; esac
+            seen+="$t "
+            run_tests "$t" "$limit" || { tail -n 20 "$at/test.log"; error "tests $t are red without a fault ($how)"; return 1; }
+        done
+    done
+}
+
+caught=0 missed=0
+plant() {
+    local k=$1 h text t red='' from=$SECONDS
+    for ((h = first[k]; h < first[k + 1]; h++)); do
+        printf '%s\n' "${hunk_file[h]}" >>"$at/planted"
+        content "$at/tree/${hunk_file[h]}" text
+        printf '%s%s%s' "${text%%"${hunk_old[h]}"*}" "${hunk_new[h]}" "${text#*"${hunk_old[h]}"}" \
+            >"$at/tree/${hunk_file[h]}"
+    done
+    if ! build; then
+        tail -n 15 "$at/build.log"
+        error "fault ${names[k]} does not compile"
+    elif cmp -s "$at/obj/hone_test" "$at/hone_test.good"; then
+        error "fault ${names[k]} makes the same program: the changed code is not compiled, or means the same"
+    else
+        for t in ${tests[k]}; do
+            run_tests "$t" "${limits[k]}" || { red="$t $how"; break; }
+        done
+        if [ -n "$red" ]; then
+            caught=$((caught + 1))
+            printf 'caught  %-32s %s, %s s\n' "${names[k]}" "$red" $((SECONDS - from))
+        else
+            missed=$((missed + 1))
+            printf 'MISSED  %-32s %s stays green: %s\n' "${names[k]}" "${tests[k]}" "${abouts[k]}"
+        fi
+    fi
+    for ((h = first[k]; h < first[k + 1]; h++)); do
+        cat "$at/whole/${hunk_file[h]}" >"$at/tree/${hunk_file[h]}" # with a new time, so it is compiled again
+    done
+}
+
+finish() {
+    printf '%s passed, %s failed\n' "$caught" $((missed + errors))
+    [ $((missed + errors)) = 0 ]
+    exit
+}
+
+load
+mode=${1:-all}
+case $mode in
+--list)
+    for ((k = 0; k < ${#names[@]}; k++)); do
+        printf '%-32s %-34s %-24s %s\n' "${names[k]}" "${hunk_file[first[k]]}" "${tests[k]}" "${abouts[k]}"
+    done
+    exit
+    ;;
+all | --check) all ;;
+--sample) sample "${2:-4}" ;;
+--only) only "${2:?a name or pattern}" ;;
+*) sed -n '4,10s/^# //p' "$0"; [ "$mode" = --help ]; exit $(($? * 2)) ;;
+esac
+[ ${#names[@]} != 0 ] || error "dev/faults/ holds no fault"
+for ((k = 0; k < ${#names[@]}; k++)); do applies "$k"; done
+if [ "$mode" = --check ]; then
+    echo "${#names[@]} faults, $errors errors"
+    [ $errors = 0 ]
+    exit
+fi
+{ [ $errors = 0 ] && baseline; } || finish
+for k in "${pick[@]}"; do plant "$k"; done
+finish
