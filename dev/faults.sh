@@ -67,23 +67,25 @@ content() {
     printf -v "$2" '%s' "${all%x}"
 }
 
+declare -A known=() read=() # names of faults; contents of files
 # Whether fault $1 can be planted: nothing is missing, and each text to replace is found, once.
 applies() {
-    local k=$1 text i h name=${names[$1]}
-    for ((i = 0; i < k; i++)); do
-        [ "${names[i]}" != "$name" ] || { error "fault $name stands twice in the table"; return 1; }
-    done
+    local k=$1 text h file name=${names[$1]}
+    [ -z "${known[$name]:-}" ] || { error "fault $name stands twice in the table"; return 1; }
+    known[$name]=1
     if [ -z "${abouts[k]}" ] || [ -z "${tests[k]}" ] || [ "${first[k]}" = "${first[k + 1]}" ]; then
         error "fault $name needs a line of each: about, tests, file, -"
         return 1
     fi
     for ((h = first[k]; h < first[k + 1]; h++)); do
-        [ -f "${hunk_file[h]}" ] || { error "fault $name no longer applies: there is no file ${hunk_file[h]}"; return 1; }
-        content "${hunk_file[h]}" text
+        file=${hunk_file[h]}
+        [ -f "$file" ] || { error "fault $name no longer applies: there is no file $file"; return 1; }
+        [ -n "${read[$file]:-}" ] || content "$file" "read[$file]"
+        text=${read[$file]}
         [[ $text == *"${hunk_old[h]}"* ]] ||
-            { error "fault $name no longer applies: its text is not in ${hunk_file[h]}"; return 1; }
+            { error "fault $name no longer applies: its text is not in $file"; return 1; }
         [[ ${text#*"${hunk_old[h]}"} != *"${hunk_old[h]}"* ]] ||
-            { error "fault $name no longer applies: its text stands more than once in ${hunk_file[h]}"; return 1; }
+            { error "fault $name no longer applies: its text stands more than once in $file"; return 1; }
     done
 }
 
