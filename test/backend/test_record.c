@@ -318,6 +318,22 @@ static void bounded(struct check *c)
     kit_close(&k, c);
 }
 
+/* Nothing is written behind a gap, though it would fit. */
+static void no_gap(struct check *c)
+{
+    struct kit k;
+    char line[1000];
+    open_kit(&k, NULL, "record");
+    memset(line, 'x', sizeof line);
+    memcpy(line + sizeof line - 2, "\n", 2);
+    while (!strstr(hone_device_transcript(k.cpu), "(full: 1 more "))
+        record_write(k.cpu->dev, line);
+    record_write(k.cpu->dev, "a\nb\n");
+    const char *text = hone_device_transcript(k.cpu);
+    CHECK(c, RECORD_ROOM - strlen(text) > 100 && !strstr(text, "\na\n") && strstr(text, "\n(full: 3 more lines "));
+    kit_close(&k, c);
+}
+
 /* Room grows with the kernels that are prepared. */
 static void grows(struct check *c)
 {
@@ -332,6 +348,12 @@ static void grows(struct check *c)
     for (int i = 0; i < 64; i++)
         hone_program_destroy(p[i]);
     CHECK(c, strstr(hone_device_transcript(k.cpu), "aclrtFree(slab63)") != NULL);
+    /* memory that is given out again has the number of its new slab */
+    p[0] = small_program(&k);
+    kit_run(&k, p[0], (const void *[]){(const float[3]){1}}, NULL, 0);
+    CHECK(c, strstr(hone_device_transcript(k.cpu), "aclrtMemcpyAsync(slab64+") != NULL);
+    CHECK(c, strstr(hone_device_transcript(k.cpu), "at slab64+") != NULL);
+    hone_program_destroy(p[0]);
     kit_close(&k, c);
 }
 
@@ -433,6 +455,7 @@ void suite_record(struct check *c)
                  {"which uses are mapped", takes},
                  {"every mapping is tried", complete},
                  {"the text is bounded, nothing is allocated", bounded},
+                 {"nothing behind a gap", no_gap},
                  {"the text grows with the kernels", grows},
                  {"addresses, copies, the host", addresses},
                  {"without memory", no_memory},
