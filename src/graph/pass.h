@@ -48,6 +48,9 @@ hone_graph *pass_lift(const hone_graph *from, hone_err *err);
 /* Equal uses of an operation on equal operands become one. */
 hone_graph *pass_share(const hone_graph *from, hone_err *err);
 
+/* Convolutions of a decision with what follows them. */
+hone_graph *pass_fuse(const hone_graph *from, hone_err *err);
+
 /* All of them. Owns: the result. */
 hone_graph *pass_all(const hone_graph *from, hone_err *err);
 

@@ -10,8 +10,12 @@ static hone_graph *next(hone_graph *made, hone_graph *better)
 hone_graph *pass_all(const hone_graph *from, hone_err *err)
 {
     hone_graph *g = pass_share(from, err);
+    for (int changed = 1; g && changed;) /* a split makes the next possible: f(concat), then linear(concat) */
+        g = next(g, pass_split(g, &changed, err));
     if (g)
         g = next(g, pass_lift(g, err));
+    if (g)
+        g = next(g, pass_fuse(g, err));
     if (g)
         g = next(g, pass_share(g, err));
     return g;
