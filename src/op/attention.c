@@ -119,8 +119,8 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
     for (int64_t row = 0; row < a.batch * a.heads * a.sq; row++) {
         const double *v = in[V] + row / a.sq * a.sk * a.d;
         double *y = out[0] + row * a.d;
-        const struct op_attention_row r = op_attention_ref_row(&a, c->attr.f[ATTENTION_SCALE], in[Q], in[K],
-                                                               c->n_in > MASK ? in[MASK] : NULL, row);
+        const struct op_attention_row r =
+            op_attention_ref_row(&a, c->attr.f[ATTENTION_SCALE], in[Q], in[K], c->n_in > MASK ? in[MASK] : NULL, row);
         for (int64_t e = 0; e < a.d; e++)
             y[e] = 0;
         for (int64_t j = 0; j < a.sk; j++) {

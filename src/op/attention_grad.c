@@ -46,8 +46,8 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
             out[k][i] = 0;
     for (int64_t row = 0; row < a.batch * a.heads * a.sq; row++) {
         const int64_t key = row / a.sq * a.sk * a.d;
-        const struct op_attention_row r = op_attention_ref_row(&a, c->attr.f[ATTENTION_SCALE], in[Q], in[K],
-                                                               c->n_in > MASK ? in[MASK] : NULL, row);
+        const struct op_attention_row r =
+            op_attention_ref_row(&a, c->attr.f[ATTENTION_SCALE], in[Q], in[K], c->n_in > MASK ? in[MASK] : NULL, row);
         ref_row(&r, in[DY] + row * a.d, in[V] + key, out[0] + row * a.d, out[1] + key, out[2] + key);
     }
 }

@@ -62,7 +62,10 @@ static struct op_cost cost(const struct op_call *c)
     {                                                                                                                  \
         .i = {groups}, .f = { eps }                                                                                    \
     }
-#define X(c, ...) {OP_F32(__VA_ARGS__), OP_F32(c), OP_F32(c)}
+#define X(c, ...)                                                                                                      \
+    {                                                                                                                  \
+        OP_F32(__VA_ARGS__), OP_F32(c), OP_F32(c)                                                                      \
+    }
 static const struct op_case cases[] = {
     {"signal", 3, X(6, 2, 6, 5), A(3, 1e-5)},
     {"image", 3, X(4, 2, 4, 3, 7), A(2, 1e-5)},

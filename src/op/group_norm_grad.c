@@ -27,13 +27,15 @@ static struct op_norm dims(const struct op_call *c)
 static void ref(const struct op_call *c, const double *const *in, double *const *out)
 {
     struct op_norm q = dims(c);
-    op_norm_ref_grad(&q, in[NORM_DY], in[NORM_X], in[GROUP_GAMMA], in[GROUP_MEAN], in[GROUP_RSTD], out[0], out[1], out[2]);
+    op_norm_ref_grad(&q, in[NORM_DY], in[NORM_X], in[GROUP_GAMMA], in[GROUP_MEAN], in[GROUP_RSTD], out[0], out[1],
+                     out[2]);
 }
 
 static void expand(const struct op_use *u, hone_t *out)
 {
     struct op_norm q = dims(u->call);
-    struct op_norm_values v = {.x = u->in[NORM_X], .gamma = u->in[GROUP_GAMMA], .mean = u->in[GROUP_MEAN], .rstd = u->in[GROUP_RSTD]};
+    struct op_norm_values v = {
+        .x = u->in[NORM_X], .gamma = u->in[GROUP_GAMMA], .mean = u->in[GROUP_MEAN], .rstd = u->in[GROUP_RSTD]};
     op_norm_expand_grad(&q, u->in[NORM_DY], &v, &out[0], &out[1], &out[2]);
 }
 
@@ -42,20 +44,17 @@ static struct op_cost cost(const struct op_call *c)
     return op_norm_cost(c, 15);
 }
 
-#define IN(n, g, c, ...) {OP_F32(__VA_ARGS__), OP_F32(__VA_ARGS__), OP_F32(c), OP_F32(n, g), OP_F32(n, g)}
+#define IN(n, g, c, ...)                                                                                               \
+    {                                                                                                                  \
+        OP_F32(__VA_ARGS__), OP_F32(__VA_ARGS__), OP_F32(c), OP_F32(n, g), OP_F32(n, g)                                \
+    }
 static const struct op_case cases[] = {
-    {"signal", 5, IN(2, 3, 6, 2, 6, 5)},
-    {"image", 5, IN(2, 2, 4, 2, 4, 3, 7)},
-    {"channels alone", 5, IN(3, 2, 8, 3, 8)},
-    {"a channel each", 5, IN(2, 3, 3, 2, 3, 9)},
-    {"one element", 5, IN(1, 1, 1, 1, 1, 1)},
-    {"no samples", 5, IN(0, 2, 4, 0, 4, 3)},
-    {"no signal", 5, IN(2, 2, 4, 2, 4, 0)},
-    {"no channels", 5, IN(2, 2, 0, 2, 0, 3)},
-    {"many samples", 5, IN(70, 2, 4, 70, 4, 3)},
-    {"many long samples", 5, IN(35, 1, 2, 35, 2, 50)},
-    {"long", 5, IN(1, 1, 2, 1, 2, 300)},
-    {"long signals", 5, IN(2, 2, 4, 2, 4, 35)},
+    {"signal", 5, IN(2, 3, 6, 2, 6, 5)},         {"image", 5, IN(2, 2, 4, 2, 4, 3, 7)},
+    {"channels alone", 5, IN(3, 2, 8, 3, 8)},    {"a channel each", 5, IN(2, 3, 3, 2, 3, 9)},
+    {"one element", 5, IN(1, 1, 1, 1, 1, 1)},    {"no samples", 5, IN(0, 2, 4, 0, 4, 3)},
+    {"no signal", 5, IN(2, 2, 4, 2, 4, 0)},      {"no channels", 5, IN(2, 2, 0, 2, 0, 3)},
+    {"many samples", 5, IN(70, 2, 4, 70, 4, 3)}, {"many long samples", 5, IN(35, 1, 2, 35, 2, 50)},
+    {"long", 5, IN(1, 1, 2, 1, 2, 300)},         {"long signals", 5, IN(2, 2, 4, 2, 4, 35)},
     {"wide groups", 5, IN(2, 2, 34, 2, 34, 19)},
 };
 static const struct op_case bad[] = {

@@ -36,8 +36,8 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 static struct op_norm_values values(const struct op_use *u)
 {
     int n = u->call->n_in;
-    return (struct op_norm_values){.x = u->in[0], .gamma = n > 1 ? u->in[1] : HONE_NONE,
-                                   .beta = n > 2 ? u->in[2] : HONE_NONE};
+    return (struct op_norm_values){
+        .x = u->in[0], .gamma = n > 1 ? u->in[1] : HONE_NONE, .beta = n > 2 ? u->in[2] : HONE_NONE};
 }
 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
@@ -84,6 +84,13 @@ static const struct op_case cases[] = {
     {"many rows", 3, {OP_F32(70, 5), OP_F32(5), OP_F32(5)}, EPS(1e-5)},
     {"long", 3, {OP_F32(2, 601), OP_F32(601), OP_F32(601)}, EPS(1e-5)},
     {.name = "far from zero", .n_in = 1, .in = {OP_F32(3, 300)}, .attr = EPS(1e-5), .lo = 998, .hi = 1002, .tol = 1e-6},
+    {.name = "far from zero, scaled",
+     .n_in = 2,
+     .in = {OP_F32(2, 90), OP_F32(90)},
+     .attr = EPS(1e-5),
+     .lo = 998,
+     .hi = 1002,
+     .tol = 1e-6},
 };
 static const struct op_case bad[] = {
     {"scalar", 1, {OP_F32_SCALAR}, EPS(1e-5)},

@@ -1,5 +1,5 @@
-/* layer_norm_grad: the gradients of layer_norm by x, gamma and beta, the statistics being operands of their own. Without
- * gamma the last two are empty. */
+/* layer_norm_grad: the gradients of layer_norm by x, gamma and beta, the statistics being operands of their own.
+ * Without gamma the last two are empty. */
 #include "op/norm.h"
 
 static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
@@ -10,9 +10,11 @@ static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
     if (x->rank < 1 || !hone_shape_equal(x, &c->in[NORM_DY].shape))
         return op_refuse(c, err, "the first two operands need one shape, of a dimension or more");
     hone_type stat = op_norm_last_stat(&c->in[NORM_X]);
-    if (!hone_shape_equal(&stat.shape, &c->in[LAYER_MEAN].shape) || !hone_shape_equal(&stat.shape, &c->in[LAYER_RSTD].shape))
+    if (!hone_shape_equal(&stat.shape, &c->in[LAYER_MEAN].shape) ||
+        !hone_shape_equal(&stat.shape, &c->in[LAYER_RSTD].shape))
         return op_refuse(c, err, "the statistics need the shape of the second operand with a last dimension of 1");
-    if (c->n_in > LAYER_GAMMA && (c->in[LAYER_GAMMA].shape.rank != 1 || c->in[LAYER_GAMMA].shape.dim[0] != x->dim[x->rank - 1]))
+    if (c->n_in > LAYER_GAMMA &&
+        (c->in[LAYER_GAMMA].shape.rank != 1 || c->in[LAYER_GAMMA].shape.dim[0] != x->dim[x->rank - 1]))
         return op_refuse(c, err, "gamma needs one number an element of the last dimension");
     out[0] = c->in[NORM_X];
     out[1] = out[2] = c->n_in > LAYER_GAMMA ? c->in[LAYER_GAMMA] : (hone_type){HONE_F32, HONE_SHAPE(0)};
@@ -22,14 +24,17 @@ static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
 static void ref(const struct op_call *c, const double *const *in, double *const *out)
 {
     struct op_norm q = op_norm_last(&c->in[NORM_X].shape, true);
-    op_norm_ref_grad(&q, in[NORM_DY], in[NORM_X], c->n_in > LAYER_GAMMA ? in[LAYER_GAMMA] : NULL, in[LAYER_MEAN], in[LAYER_RSTD], out[0], out[1], out[2]);
+    op_norm_ref_grad(&q, in[NORM_DY], in[NORM_X], c->n_in > LAYER_GAMMA ? in[LAYER_GAMMA] : NULL, in[LAYER_MEAN],
+                     in[LAYER_RSTD], out[0], out[1], out[2]);
 }
 
 static void expand(const struct op_use *u, hone_t *out)
 {
     struct op_norm q = op_norm_last(&u->call->in[NORM_X].shape, true);
-    struct op_norm_values v = {.x = u->in[NORM_X], .gamma = u->call->n_in > LAYER_GAMMA ? u->in[LAYER_GAMMA] : HONE_NONE,
-                               .mean = u->in[LAYER_MEAN], .rstd = u->in[LAYER_RSTD]};
+    struct op_norm_values v = {.x = u->in[NORM_X],
+                               .gamma = u->call->n_in > LAYER_GAMMA ? u->in[LAYER_GAMMA] : HONE_NONE,
+                               .mean = u->in[LAYER_MEAN],
+                               .rstd = u->in[LAYER_RSTD]};
     op_norm_expand_grad(&q, u->in[NORM_DY], &v, &out[0], &out[1], &out[2]);
 }
 

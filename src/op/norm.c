@@ -177,8 +177,7 @@ hone_t op_norm_add_stat_grad(const struct op_norm *q, const struct op_norm_value
     }
     if (op_has(dmean)) {
         hone_t m = hone_affine(as_stat(q, dmean), share(q), 0);
-        sum = op_has(sum) ? hone_add(sum, m)
-                          : hone_broadcast(m, HONE_SHAPE(q->n, q->groups, q->channels, q->inner));
+        sum = op_has(sum) ? hone_add(sum, m) : hone_broadcast(m, HONE_SHAPE(q->n, q->groups, q->channels, q->inner));
     }
     if (!op_has(sum))
         return dx;

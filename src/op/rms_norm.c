@@ -60,19 +60,15 @@ static struct op_cost cost(const struct op_call *c)
         .f = { eps }                                                                                                   \
     }
 static const struct op_case cases[] = {
-    {"rows", 2, {OP_F32(3, 7), OP_F32(7)}, EPS(1e-6)},
-    {"vector", 2, {OP_F32(9), OP_F32(9)}, EPS(1e-6)},
-    {"heads", 2, {OP_F32(2, 3, 2, 16), OP_F32(16)}, EPS(1e-6)},
-    {"without gamma", 1, {OP_F32(2, 3, 19)}, EPS(1e-6)},
-    {"one element", 2, {OP_F32(1), OP_F32(1)}, EPS(1e-2)},
-    {"no rows", 2, {OP_F32(0, 5), OP_F32(5)}, EPS(1e-6)},
-    {"no elements", 2, {OP_F32(3, 0), OP_F32(0)}, EPS(1e-6)},
-    {"many rows", 2, {OP_F32(70, 5), OP_F32(5)}, EPS(1e-6)},
+    {"rows", 2, {OP_F32(3, 7), OP_F32(7)}, EPS(1e-6)},          {"vector", 2, {OP_F32(9), OP_F32(9)}, EPS(1e-6)},
+    {"heads", 2, {OP_F32(2, 3, 2, 16), OP_F32(16)}, EPS(1e-6)}, {"without gamma", 1, {OP_F32(2, 3, 19)}, EPS(1e-6)},
+    {"one element", 2, {OP_F32(1), OP_F32(1)}, EPS(1e-2)},      {"no rows", 2, {OP_F32(0, 5), OP_F32(5)}, EPS(1e-6)},
+    {"no elements", 2, {OP_F32(3, 0), OP_F32(0)}, EPS(1e-6)},   {"many rows", 2, {OP_F32(70, 5), OP_F32(5)}, EPS(1e-6)},
     {"long", 2, {OP_F32(2, 601), OP_F32(601)}, EPS(1e-6)},
 };
 static const struct op_case bad[] = {
-    {"scalar", 1, {OP_F32_SCALAR}, EPS(1e-6)},    {"gamma", 2, {OP_F32(3, 7), OP_F32(3)}, EPS(1e-6)},
-    {"eps", 1, {OP_F32(3, 7)}, EPS(0)},           {"negative eps", 1, {OP_F32(3, 7)}, EPS(-1)},
+    {"scalar", 1, {OP_F32_SCALAR}, EPS(1e-6)},  {"gamma", 2, {OP_F32(3, 7), OP_F32(3)}, EPS(1e-6)},
+    {"eps", 1, {OP_F32(3, 7)}, EPS(0)},         {"negative eps", 1, {OP_F32(3, 7)}, EPS(-1)},
     {"integers", 1, {OP_I32(3, 7)}, EPS(1e-6)},
 };
 

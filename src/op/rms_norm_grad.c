@@ -12,7 +12,8 @@ static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
     hone_type stat = op_norm_last_stat(&c->in[NORM_X]);
     if (!hone_shape_equal(&stat.shape, &c->in[RMS_RSTD].shape))
         return op_refuse(c, err, "the statistic needs the shape of the second operand with a last dimension of 1");
-    if (c->n_in > RMS_GAMMA && (c->in[RMS_GAMMA].shape.rank != 1 || c->in[RMS_GAMMA].shape.dim[0] != x->dim[x->rank - 1]))
+    if (c->n_in > RMS_GAMMA &&
+        (c->in[RMS_GAMMA].shape.rank != 1 || c->in[RMS_GAMMA].shape.dim[0] != x->dim[x->rank - 1]))
         return op_refuse(c, err, "gamma needs one number an element of the last dimension");
     out[0] = c->in[NORM_X];
     out[1] = c->n_in > RMS_GAMMA ? c->in[RMS_GAMMA] : (hone_type){HONE_F32, HONE_SHAPE(0)};
@@ -22,14 +23,15 @@ static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
 static void ref(const struct op_call *c, const double *const *in, double *const *out)
 {
     struct op_norm q = op_norm_last(&c->in[NORM_X].shape, false);
-    op_norm_ref_grad(&q, in[NORM_DY], in[NORM_X], c->n_in > RMS_GAMMA ? in[RMS_GAMMA] : NULL, NULL, in[RMS_RSTD], out[0], out[1], NULL);
+    op_norm_ref_grad(&q, in[NORM_DY], in[NORM_X], c->n_in > RMS_GAMMA ? in[RMS_GAMMA] : NULL, NULL, in[RMS_RSTD],
+                     out[0], out[1], NULL);
 }
 
 static void expand(const struct op_use *u, hone_t *out)
 {
     struct op_norm q = op_norm_last(&u->call->in[NORM_X].shape, false);
-    struct op_norm_values v = {.x = u->in[NORM_X], .gamma = u->call->n_in > RMS_GAMMA ? u->in[RMS_GAMMA] : HONE_NONE,
-                               .rstd = u->in[RMS_RSTD]};
+    struct op_norm_values v = {
+        .x = u->in[NORM_X], .gamma = u->call->n_in > RMS_GAMMA ? u->in[RMS_GAMMA] : HONE_NONE, .rstd = u->in[RMS_RSTD]};
     op_norm_expand_grad(&q, u->in[NORM_DY], &v, &out[0], &out[1], NULL);
 }
 

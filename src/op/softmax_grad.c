@@ -31,18 +31,16 @@ static struct op_cost cost(const struct op_call *c)
     {                                                                                                                  \
         .i = { axis }                                                                                                  \
     }
-#define TWO(...) {OP_F32(__VA_ARGS__), OP_F32(__VA_ARGS__)}
+#define TWO(...)                                                                                                       \
+    {                                                                                                                  \
+        OP_F32(__VA_ARGS__), OP_F32(__VA_ARGS__)                                                                       \
+    }
 static const struct op_case cases[] = {
-    {"vector", 2, TWO(7), AXIS(0)},
-    {"rows", 2, TWO(3, 5), AXIS(1)},
-    {"columns", 2, TWO(3, 5), AXIS(0)},
-    {"middle", 2, TWO(2, 5, 3), AXIS(1)},
-    {"scores", 2, TWO(2, 2, 3, 16), AXIS(3)},
-    {"one element", 2, TWO(1), AXIS(0)},
-    {"no rows", 2, TWO(0, 5), AXIS(1)},
-    {"nothing", 2, TWO(3, 0), AXIS(1)},
-    {"long", 2, TWO(2, 1037), AXIS(1)},
-    {"long columns", 2, TWO(37, 65), AXIS(0)},
+    {"vector", 2, TWO(7), AXIS(0)},           {"rows", 2, TWO(3, 5), AXIS(1)},
+    {"columns", 2, TWO(3, 5), AXIS(0)},       {"middle", 2, TWO(2, 5, 3), AXIS(1)},
+    {"scores", 2, TWO(2, 2, 3, 16), AXIS(3)}, {"one element", 2, TWO(1), AXIS(0)},
+    {"no rows", 2, TWO(0, 5), AXIS(1)},       {"nothing", 2, TWO(3, 0), AXIS(1)},
+    {"long", 2, TWO(2, 1037), AXIS(1)},       {"long columns", 2, TWO(37, 65), AXIS(0)},
 };
 static const struct op_case bad[] = {{"axis", 2, TWO(3, 5), AXIS(2)},
                                      {"shapes", 2, {OP_F32(3, 5), OP_F32(5)}, AXIS(0)},

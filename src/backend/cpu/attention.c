@@ -177,6 +177,18 @@ static size_t attention_grad_scratch(const struct op_call *c, int threads)
     return 2 * (size_t)(threads * ROWS * c->in[2].shape.dim[2]) * sizeof(float);
 }
 
-const struct bk_kernel cpu_attention = {.op = "attention", .scratch = attention_scratch, .run = attention_run};
+/* Where oneDNN makes products, the expansion is faster. */
+static bool without_dnnl(const struct op_call *c)
+{
+    (void)c;
+#ifdef HONE_DNNL
+    return false;
+#else
+    return true;
+#endif
+}
+
+const struct bk_kernel cpu_attention = {
+    .op = "attention", .accepts = without_dnnl, .scratch = attention_scratch, .run = attention_run};
 const struct bk_kernel cpu_attention_grad = {
-    .op = "attention_grad", .scratch = attention_grad_scratch, .run = attention_grad_run};
+    .op = "attention_grad", .accepts = without_dnnl, .scratch = attention_grad_scratch, .run = attention_grad_run};

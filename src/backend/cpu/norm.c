@@ -178,11 +178,13 @@ static void narrow_row(const struct back *b, int64_t r, float *dgamma, float *db
 
 static void narrow(const struct bk_io *io, const struct back *b)
 {
+    (void)io; /* without OpenMP */
     const struct op_norm *q = &b->q;
     const int64_t row = op_norm_row(q), tasks = q->groups * b->chunks, work = q->n * q->groups * row;
     CPU_PARALLEL(io, work)
     for (int64_t t = 0; t < tasks; t++) {
-        const int64_t group = t % q->groups, from = t / q->groups * CHUNK, to = from + CHUNK < q->n ? from + CHUNK : q->n;
+        const int64_t group = t % q->groups, from = t / q->groups * CHUNK,
+                      to = from + CHUNK < q->n ? from + CHUNK : q->n;
         float *dgamma = NULL, *dbeta = NULL;
         if (b->gamma) {
             dgamma = b->part + t / q->groups * 2 * b->elements + group * row;
@@ -222,6 +224,7 @@ static void wide_row(const struct back *b, int64_t r, float *dgamma, float *dbet
 
 static void wide(const struct bk_io *io, const struct back *b)
 {
+    (void)io; /* without OpenMP */
     const struct op_norm *q = &b->q;
     const int64_t rows = q->n * q->groups, work = rows * op_norm_row(q);
     CPU_PARALLEL(io, work)
@@ -234,6 +237,7 @@ static void wide(const struct bk_io *io, const struct back *b)
 /* The chunks together, `inner` elements a channel. */
 static void gather(const struct bk_io *io, const struct back *b, int64_t inner)
 {
+    (void)io; /* without OpenMP */
     const int64_t channels = b->q.groups * b->q.channels, each = inner > 0 ? COLS / inner : 1;
     const int64_t work = b->chunks * 2 * b->elements;
     CPU_PARALLEL(io, work)

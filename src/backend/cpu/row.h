@@ -43,7 +43,7 @@ static inline double row_fold(float *lane)
 /* -inf of nothing; NaN is passed over. */
 static inline float row_largest(const float *x, int64_t n)
 {
-    float lane[ROW_LANES], largest = -INFINITY;
+    float lane[ROW_LANES];
     int64_t at = 0;
     for (int j = 0; j < ROW_LANES; j++)
         lane[j] = -INFINITY;
@@ -52,11 +52,12 @@ static inline float row_largest(const float *x, int64_t n)
         for (int j = 0; j < ROW_LANES; j++)
             lane[j] = x[at + j] > lane[j] ? x[at + j] : lane[j];
     }
-    for (; at < n; at++)
-        largest = x[at] > largest ? x[at] : largest;
-    for (int j = 0; j < ROW_LANES; j++)
-        largest = lane[j] > largest ? lane[j] : largest;
-    return largest;
+    for (int j = 0; at + j < n; j++)
+        lane[j] = x[at + j] > lane[j] ? x[at + j] : lane[j];
+    for (int half = ROW_LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+    return lane[0];
 }
 
 /* e^x for x <= 0, with nothing left of what is smaller than any normal number. */

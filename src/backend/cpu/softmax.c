@@ -1,7 +1,7 @@
 /* softmax, its gradient and its logarithm along one axis. Where the axis is the last a row is contiguous; else COLS
  * neighbours are done side by side, each walking down its column. */
-#include "backend/cpu/row.h"
 #include "op/softmax.h"
+#include "backend/cpu/row.h"
 
 enum { COLS = 16 };
 
@@ -17,12 +17,16 @@ static void largest_and_sum(const struct columns *q, const float *x, float *larg
         largest[j] = -INFINITY;
         sum[j] = 0;
     }
-    for (int64_t i = 0; i < q->n; i++)
+    for (int64_t i = 0; i < q->n; i++) {
+        CPU_SIMD
         for (int j = 0; j < q->width; j++)
             largest[j] = x[i * q->inner + j] > largest[j] ? x[i * q->inner + j] : largest[j];
-    for (int64_t i = 0; i < q->n; i++)
+    }
+    for (int64_t i = 0; i < q->n; i++) {
+        CPU_SIMD
         for (int j = 0; j < q->width; j++)
             sum[j] += (double)row_exp(x[i * q->inner + j] - largest[j]);
+    }
 }
 
 static void softmax_columns(const struct columns *q, const float *x, const float *unused, float *y)
@@ -31,9 +35,11 @@ static void softmax_columns(const struct columns *q, const float *x, const float
     double sum[COLS];
     (void)unused;
     largest_and_sum(q, x, largest, sum);
-    for (int64_t i = 0; i < q->n; i++)
+    for (int64_t i = 0; i < q->n; i++) {
+        CPU_SIMD
         for (int j = 0; j < q->width; j++)
             y[i * q->inner + j] = (float)((double)row_exp(x[i * q->inner + j] - largest[j]) / sum[j]);
+    }
 }
 
 static void log_softmax_columns(const struct columns *q, const float *x, const float *unused, float *y)
@@ -44,20 +50,26 @@ static void log_softmax_columns(const struct columns *q, const float *x, const f
     largest_and_sum(q, x, largest, sum);
     for (int j = 0; j < q->width; j++)
         sum[j] = log(sum[j]);
-    for (int64_t i = 0; i < q->n; i++)
+    for (int64_t i = 0; i < q->n; i++) {
+        CPU_SIMD
         for (int j = 0; j < q->width; j++)
             y[i * q->inner + j] = (x[i * q->inner + j] - largest[j]) - (float)sum[j];
+    }
 }
 
 static void softmax_grad_columns(const struct columns *q, const float *dy, const float *y, float *dx)
 {
     double sum[COLS] = {0};
-    for (int64_t i = 0; i < q->n; i++)
+    for (int64_t i = 0; i < q->n; i++) {
+        CPU_SIMD
         for (int j = 0; j < q->width; j++)
             sum[j] += (double)(dy[i * q->inner + j] * y[i * q->inner + j]);
-    for (int64_t i = 0; i < q->n; i++)
+    }
+    for (int64_t i = 0; i < q->n; i++) {
+        CPU_SIMD
         for (int j = 0; j < q->width; j++)
             dx[i * q->inner + j] = y[i * q->inner + j] * (dy[i * q->inner + j] - (float)sum[j]);
+    }
 }
 
 static void softmax_row(int64_t n, const float *x, const float *unused, float *y)
