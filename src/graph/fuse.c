@@ -14,6 +14,8 @@ enum { SMALL_BATCH = 4 };
 
 struct fuse {
     uint8_t *cls;
+    bool (*takes)(void *user, const struct op_call *c);
+    void *user;
     int32_t *tbc; /* value of `from` -> its time-first form in `to`, -1: none */
 };
 
@@ -24,39 +26,29 @@ struct match {
     double eps;
 };
 
-/* A permutation that moves only dimensions of 1 moves nothing. */
-static hone_t permute(hone_t x, const int *perm)
+/* Whether n is the permutation of the last two of three dimensions: [B, T, C] to [B, C, T] or back. */
+static bool swaps_last(const struct ir_node *n)
 {
-    hone_shape s = hone_type_of(x).shape, to = s;
-    int last = -1;
-    bool moves = false;
-    for (int i = 0; i < s.rank; i++) {
-        to.dim[i] = s.dim[perm[i]];
-        if (to.dim[i] == 1)
-            continue;
-        moves = moves || perm[i] < last;
-        last = perm[i];
-    }
-    return moves ? hone_permute(x, perm) : hone_reshape(x, to);
+    const int64_t *a = n->attr.i; /* rank, then the order */
+    return n->def == &op_permute && a[0] == 3 && a[1] == 0 && a[2] == 2 && a[3] == 1;
 }
 
 static hone_t time_first(struct pass *p, int32_t v)
 {
     struct fuse *f = p->user;
     const struct ir_node *n = pass_maker(p, v);
-    const int64_t *perm = n->attr.i;
     if (f->tbc[v] >= 0)
         return (hone_t){p->to, f->tbc[v]};
     hone_t y;
-    if (n->def == &op_permute && perm[0] == 0 && perm[1] == 2 && perm[2] == 1 && n->loop == p->to->loop) {
-        y = permute(pass_in(p, n, 0), (const int[]){1, 0, 2});
+    if (swaps_last(n) && n->loop == p->to->loop) {
+        y = hone_permute(pass_in(p, n, 0), (const int[]){1, 0, 2});
     } else if (n->def == &op_concat && n->attr.i[0] == 1 && n->loop == p->to->loop) {
         hone_t part[OP_MAX_IN];
         for (int i = 0; i < n->n_in; i++)
             part[i] = time_first(p, n->in[i]);
         y = op_emit(&op_concat, n->n_in, part, &(struct op_attr){.i = {2}}, NULL);
     } else {
-        y = permute((hone_t){p->to, p->map[v]}, (const int[]){2, 0, 1});
+        y = hone_permute((hone_t){p->to, p->map[v]}, (const int[]){2, 0, 1});
     }
     f->tbc[v] = y.id;
     return y;
@@ -154,6 +146,18 @@ static bool match_block(const struct pass *p, const struct ir_node *n, struct ma
     return false;
 }
 
+/* conv_block of these operands; NONE, and dead operations left behind, where the device does not take it. */
+static hone_t take_block(struct pass *p, int n, const hone_t *in, const struct op_attr *a)
+{
+    const struct fuse *f = p->user;
+    hone_type tin[OP_MAX_IN], tout[OP_MAX_OUT];
+    hone_t y = op_emit(&op_conv_block, n, in, a, NULL);
+    if (!y.g || y.id < 0)
+        return HONE_NONE;
+    struct op_call c = ir_call(p->to, &p->to->nodes[p->to->n_nodes - 1], tin, tout);
+    return f->takes(f->user, &c) ? y : HONE_NONE;
+}
+
 static hone_t flat(struct pass *p, int32_t v)
 {
     const int64_t *d = p->from->values[v].type.shape.dim;
@@ -181,7 +185,7 @@ static hone_t emit_block(struct pass *p, const struct match *m)
     a.i[CB_STRIDE] = m->stride, a.i[CB_PAD] = m->pad, a.i[CB_GROUPS] = m->groups, a.i[CB_ACT] = m->act;
     a.i[CB_OUT] = p->from->values[m->w].type.shape.dim[0];
     a.i[CB_FILM] = m->scale >= 0, a.i[CB_RESIDUAL] = m->residual >= 0;
-    return op_emit(&op_conv_block, n, in, &a, NULL);
+    return take_block(p, n, in, &a);
 }
 
 /* A transposed convolution of 4 taps, stride 2, padding 1 is a convolution of 3 taps with twice the outputs:
@@ -204,12 +208,14 @@ static bool fuse_transposed(struct pass *p, const struct ir_node *n)
     struct op_attr a = {.i = {[CB_STRIDE] = 1, [CB_PAD] = 1, [CB_OUT] = 2 * w->dim[1], [CB_ACT] = CB_IDENTITY}};
     hone_t in[3] = {time_first(p, n->in[0]), op_emit(&op_conv_pack, 1, &both, NULL, NULL),
                     hone_concat(2, (hone_t[]){b, b}, 0)};
-    hone_t y = op_emit(&op_conv_block, 3, in, &a, NULL);
+    hone_t y = take_block(p, 3, in, &a);
+    if (!y.g)
+        return false;
     int64_t t = x->dim[2], batch = x->dim[0], o = w->dim[1];
-    y = permute(hone_reshape(y, HONE_SHAPE(t, batch, 2, o)), (const int[]){0, 2, 1, 3});
+    y = hone_permute(hone_reshape(y, HONE_SHAPE(t, batch, 2, o)), (const int[]){0, 2, 1, 3});
     y = hone_reshape(y, HONE_SHAPE(2 * t, batch, o));
     ((struct fuse *)p->user)->tbc[n->out0] = y.id;
-    pass_set(p, n, 0, permute(y, (const int[]){1, 2, 0}));
+    pass_set(p, n, 0, hone_permute(y, (const int[]){1, 2, 0}));
     p->changed++;
     return true;
 }
@@ -220,28 +226,29 @@ static void fuse_node(struct pass *p, const struct ir_node *n)
     struct match m;
     if (n->n_out == 0 || n->def->flags & OP_SOURCE) {
         pass_copy(p, n);
-    } else if (match_block(p, n, &m)) {
-        hone_t y = emit_block(p, &m);
+        return;
+    }
+    hone_t y = match_block(p, n, &m) ? emit_block(p, &m) : HONE_NONE;
+    if (y.g) {
         f->tbc[n->out0] = y.id;
-        pass_set(p, n, 0, permute(y, (const int[]){1, 2, 0}));
+        pass_set(p, n, 0, hone_permute(y, (const int[]){1, 2, 0}));
         for (int k = 1; k < n->n_out; k++) /* statistics of a norm: nothing reads them */
             p->map[n->out0 + k] = -1;
         p->changed++;
     } else if (!fuse_transposed(p, n)) {
-        const int64_t *a = n->attr.i;
-        bool back = n->def == &op_permute && a[0] == 0 && a[1] == 2 && a[2] == 1 && f->tbc[n->in[0]] >= 0;
-        if (back) /* [B, C, T] -> [B, T, C], straight from [T, B, C] */
-            pass_set(p, n, 0, permute((hone_t){p->to, f->tbc[n->in[0]]}, (const int[]){1, 0, 2}));
+        if (swaps_last(n) && f->tbc[n->in[0]] >= 0) /* [B, C, T] -> [B, T, C], straight from [T, B, C] */
+            pass_set(p, n, 0, hone_permute((hone_t){p->to, f->tbc[n->in[0]]}, (const int[]){1, 0, 2}));
         else
             pass_copy(p, n);
     }
 }
 
-hone_graph *pass_fuse(const hone_graph *from, hone_err *err)
+hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+                      hone_err *err)
 {
     struct mem *m = &from->ctx->mem;
     size_t n = (size_t)from->n_values + 1;
-    struct fuse f = {mem_array(m, n, 1), mem_array(m, n, sizeof *f.tbc)};
+    struct fuse f = {mem_array(m, n, 1), takes, user, mem_array(m, n, sizeof *f.tbc)};
     struct pass p = {.user = &f, .node = fuse_node};
     hone_graph *g = NULL;
     if (f.cls && f.tbc) {

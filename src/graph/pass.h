@@ -48,10 +48,12 @@ hone_graph *pass_lift(const hone_graph *from, hone_err *err);
 /* Equal uses of an operation on equal operands become one. */
 hone_graph *pass_share(const hone_graph *from, hone_err *err);
 
-/* Convolutions of a decision with what follows them. */
-hone_graph *pass_fuse(const hone_graph *from, hone_err *err);
+/* Convolutions of a decision with what follows them, where the device takes such a block. */
+hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+                      hone_err *err);
 
-/* All of them. Owns: the result. */
-hone_graph *pass_all(const hone_graph *from, hone_err *err);
+/* All of them. `takes`: has the device a kernel for this use? Owns: the result. */
+hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+                     hone_err *err);
 
 #endif

@@ -7,7 +7,8 @@ static hone_graph *next(hone_graph *made, hone_graph *better)
     return better;
 }
 
-hone_graph *pass_all(const hone_graph *from, hone_err *err)
+hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+                     hone_err *err)
 {
     hone_graph *g = pass_share(from, err);
     for (int changed = 1; g && changed;) /* a split makes the next possible: f(concat), then linear(concat) */
@@ -15,7 +16,7 @@ hone_graph *pass_all(const hone_graph *from, hone_err *err)
     if (g)
         g = next(g, pass_lift(g, err));
     if (g)
-        g = next(g, pass_fuse(g, err));
+        g = next(g, pass_fuse(g, takes, user, err));
     if (g)
         g = next(g, pass_share(g, err));
     return g;

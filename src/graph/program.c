@@ -129,7 +129,7 @@ hone_program *hone_compile(hone_device *d, hone_graph *g, const hone_compile_opt
     }
     p->device = d;
     p->debug = o->debug;
-    hone_graph *better = o->plain ? NULL : pass_all(g, err);
+    hone_graph *better = o->plain ? NULL : pass_all(g, keep, &k, err);
     p->g = o->plain || better ? ir_lower(better ? better : g, keep, &k, err) : NULL;
     hone_graph_destroy(better);
     p->name = p->g ? arena_text(&p->g->arena, o->name ? o->name : "program") : NULL;
