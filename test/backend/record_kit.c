@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+void record_kit_open(struct kit *k, const hone_ctx_options *o, const char *device)
+{
+    memset(k, 0, sizeof *k);
+    k->ctx = hone_ctx_create(o, &k->err);
+    k->cpu = hone_device_open(k->ctx, device, &k->err);
+}
+
 /* Arguments of the operators in use, as CANN's headers (8.1) name and order them. */
 static const char *const prototypes[] = {
     "Add(self, other, alpha, out)",
@@ -45,6 +52,31 @@ static const char *const prototypes[] = {
     "PowTensorScalar(self, exponent, out)",
     "SWhere(condition, self, other, out)",
     "Cast(self, dtype, out)",
+    "Mean(self, dim, keepDim, dtype, out)",
+    "Amax(self, dim, keepDim, out)",
+    "IsFinite(self, out)",
+    "Softmax(self, dim, out)",
+    "LogSoftmax(self, dim, out)",
+    "SoftmaxBackward(gradOutput, output, dim, out)",
+    "Permute(self, dims, out)",
+    "Cat(tensors, dim, out)",
+    "Embedding(weight, indices, out)",
+    "IndexAdd(self, dim, index, source, alpha, out)",
+    "GroupNorm(self, gamma, beta, N, C, HxW, group, eps, out, meanOut, rstdOut)",
+    "GroupNormBackward(gradOut, input, mean, rstd, gamma, N, C, HxW, group, outputMask, gradInput, gradGammaOut, "
+    "gradBetaOut)",
+    "LayerNorm(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional, rstdOutOptional)",
+    "LayerNormBackward(gradOut, input, normalizedShape, mean, rstd, weightOptional, biasOptional, outputMask, "
+    "gradInputOut, gradWeightOut, gradBiasOut)",
+    "RmsNorm(x, gamma, epsilon, yOut, rstdOut)",
+    "FlashAttentionScore(query, key, value, realShiftOptional, dropMaskOptional, paddingMaskOptional, "
+    "attenMaskOptional, prefixOptional, scaleValue, keepProb, preTokens, nextTokens, headNum, inputLayout, "
+    "innerPrecise, sparseMode, softmaxMaxOut, softmaxSumOut, softmaxOutOut, attentionOutOut)",
+    "Adds(self, other, alpha, out)",
+    "Rsubs(self, other, alpha, out)",
+    "Lerp(self, end, weight, out)",
+    "ApplyAdamWV2(varRef, mRef, vRef, maxGradNormOptionalRef, grad, step, lr, beta1, beta2, weightDecay, eps, "
+    "amsgrad, maximize)",
     "ReduceSum(self, dims, keepDims, dtype, out)",
     "InplaceCopy(selfRef, src)",
     "InplaceZero(selfRef)",

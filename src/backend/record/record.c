@@ -186,7 +186,7 @@ static hone_status record_upload(struct bk_dev *d, void *dst, const void *src, s
     return d->cpu->upload(d->cpu_dev, dst, src, bytes, err);
 }
 
-static hone_status record_copy(struct bk_dev *d, void *dst, const void *src, size_t bytes, hone_err *err)
+static hone_status record_move(struct bk_dev *d, void *dst, const void *src, size_t bytes, hone_err *err)
 {
     write_copy(d, dst, src, bytes);
     return d->cpu->copy(d->cpu_dev, dst, src, bytes, err);
@@ -202,8 +202,8 @@ static hone_status record_sync(struct bk_dev *d, hone_err *err)
 
 struct state {
     const struct record_map *map; /* NULL: the host computes */
-    const struct bk_kernel *cpu;
-    void *cpu_state, *cpu_scratch;
+    const struct bk_kernel *cpu;  /* NULL: the reference computes */
+    void *cpu_state, *memory;     /* of the kernel or the reference */
 };
 
 /* What the CPU's kernel needs stays out of the program's slab, which so is what a device's would be. */
@@ -219,7 +219,7 @@ void record_release(struct bk_dev *d, void *state)
     struct state *s = state;
     if (s->cpu_state && s->cpu->release)
         s->cpu->release(d->cpu_dev, s->cpu_state);
-    mem_free(&d->ctx->mem, s->cpu_scratch);
+    mem_free(&d->ctx->mem, s->memory);
     mem_free(&d->ctx->mem, s);
 }
 
@@ -230,12 +230,12 @@ hone_status record_prepare(struct bk_dev *d, const struct op_call *c, int thread
         return err_set(err, HONE_E_NOMEM, c->def->name, "no memory to prepare it");
     s->map = record_map_of(c);
     s->cpu = d->cpu->find(c);
-    const size_t scratch = s->cpu->scratch ? s->cpu->scratch(c, threads) : 0;
+    const size_t bytes = !s->cpu ? record_reference_bytes(c) : s->cpu->scratch ? s->cpu->scratch(c, threads) : 0;
     hone_status st = HONE_OK;
     make_room(d);
-    if (scratch && !(s->cpu_scratch = mem_alloc(&d->ctx->mem, scratch)))
-        st = err_set(err, HONE_E_NOMEM, c->def->name, "no memory for %zu bytes of scratch", scratch);
-    if (st == HONE_OK && s->cpu->prepare)
+    if (bytes && !(s->memory = mem_alloc(&d->ctx->mem, bytes)))
+        st = err_set(err, HONE_E_NOMEM, c->def->name, "no memory for %zu bytes of scratch", bytes);
+    if (st == HONE_OK && s->cpu && s->cpu->prepare)
         st = s->cpu->prepare(d->cpu_dev, c, threads, &s->cpu_state, err);
     if (st == HONE_OK)
         *state = s;
@@ -270,16 +270,28 @@ hone_status record_run(const struct bk_io *io, hone_err *err)
     use_start(&u, io, io->scratch);
     if (s->map) {
         s->map->write(&u);
+        HONE_BUG(io->scratch && u.temp > (const char *)io->scratch + record_scratch(io->call, io->threads),
+                 "a mapping took more memory between its operators than it asked for");
     } else {
         text_addf(&u.t, "host %s: %s", io->call->def->name, io->layer);
         write_types(&u);
     }
     record_write(io->dev, u.buf);
+    if (!s->cpu) {
+        record_reference_run(io, s->memory);
+        return HONE_OK;
+    }
     struct bk_io cpu = *io;
     cpu.dev = io->dev->cpu_dev;
     cpu.state = s->cpu_state;
-    cpu.scratch = s->cpu_scratch;
+    cpu.scratch = s->memory;
     return s->cpu->run(&cpu, err);
+}
+
+void record_nothing(struct record_use *u)
+{
+    text_addf(&u->t, "nothing to launch for %s: %s", u->call->def->name, u->io->layer);
+    write_types(u);
 }
 
 static hone_status nothing_run(const struct bk_io *io, hone_err *err)
@@ -287,8 +299,7 @@ static hone_status nothing_run(const struct bk_io *io, hone_err *err)
     struct record_use u;
     (void)err;
     use_start(&u, io, NULL);
-    text_addf(&u.t, "nothing to launch for %s: %s", io->call->def->name, io->layer);
-    write_types(&u);
+    record_nothing(&u);
     record_write(io->dev, u.buf);
     return HONE_OK;
 }
@@ -319,12 +330,10 @@ static const struct bk_kernel *record_find(const struct op_call *c)
         empty = empty && op_numel(&c->out[i]) == 0;
     if (empty)
         return &nothing;
-    if (!cpu()->find(c))
-        return NULL;
     const struct record_map *map = record_map_of(c);
     if (map)
         return &map->kernel;
-    return c->def->expand ? NULL : &host;
+    return c->def->expand || !cpu()->find(c) ? NULL : &host;
 }
 
 const struct bk_def bk_record = {
@@ -335,7 +344,7 @@ const struct bk_def bk_record = {
     .alloc = record_alloc,
     .release = record_free,
     .upload = record_upload,
-    .copy = record_copy,
+    .copy = record_move,
     .sync = record_sync,
     .find = record_find,
     .transcript = record_transcript,

@@ -4,7 +4,8 @@
  *
  * A use of an operation is handled in the first of these ways that applies:
  *   - its results have no elements: nothing is launched;
- *   - maps.def has a mapping that accepts it: the operators are written, the CPU's kernel computes;
+ *   - maps.def has a mapping that accepts it: the operators are written, and the CPU's kernel computes (where it has
+ *     none, the operation's reference);
  *   - the operation has an expansion: that is used, and each of its parts is asked for in turn;
  *   - the CPU's kernel computes, and the line `host <operation>` says that a real device would have to give way.
  *
@@ -81,7 +82,7 @@ struct record_use {
     char name[48];   /* of the operator being written */
     char args[1024]; /* the names of its arguments so far */
     struct text list;
-    const char *temp; /* as much memory as the mapping's `temp` asked for */
+    const char *temp; /* what is left of the memory that the mapping's `temp` asked for */
     char buf[16 << 10];
 };
 
@@ -97,6 +98,18 @@ const char *record_type(hone_dtype t); /* "ACL_FLOAT" */
 /* The last two dimensions exchanged, by strides. */
 struct record_view record_swapped(struct record_view v);
 struct record_view record_ncl(struct record_view v);
+
+/* Memory between operators, from what `temp` asked for: the bytes of each, and the next one. */
+size_t record_temp_bytes(hone_dtype t, hone_shape s);
+struct record_view record_temp(struct record_use *u, hone_dtype t, hone_shape s);
+/* aclnnInplaceCopy: whatever to whatever, broadcasting. */
+void record_copy(struct record_use *u, struct record_view to, struct record_view from);
+/* Brings operand k, one f32, to the host, as for an operator that takes a number there; the value. After the last of
+ * them, record_wait. */
+float record_fetch(struct record_use *u, int k);
+void record_wait(struct record_use *u);
+/* The line of a use that needs no operator. */
+void record_nothing(struct record_use *u);
 
 /* An operator: open, its arguments in the order of the prototype, close. `name` without "aclnn". */
 void record_open(struct record_use *u, const char *name);
@@ -115,34 +128,43 @@ void record_close(struct record_use *u);
 /* --- mappings --- */
 
 struct record_map {
-    /* .op is the operation; .accepts what the operators take (NULL: every use). The rest is filled in by RECORD_MAP. */
+    /* .op is the operation; .accepts what the operators take (NULL: every use); .inplace no more than the CPU's kernel
+     * allows. The rest is filled in by RECORD_MAP. */
     struct bk_kernel kernel;
     void (*write)(struct record_use *u);
     size_t (*temp)(const struct op_call *c); /* bytes of memory that the operators pass results in; NULL: none */
 };
 
-/* const struct record_map record_<op>. */
-#define RECORD_MAP_TEMP(name, accepts_, write_, temp_)                                                                 \
+/* const struct record_map record_<op>; the last argument: further members of the kernel, such as .inplace. */
+#define RECORD_MAP_WITH(name, accepts_, write_, temp_, ...)                                                            \
     const struct record_map record_##name = {{.op = #name,                                                             \
                                               .accepts = accepts_,                                                     \
                                               .scratch = record_scratch,                                               \
                                               .prepare = record_prepare,                                               \
                                               .release = record_release,                                               \
-                                              .run = record_run},                                                      \
+                                              .run = record_run,                                                       \
+                                              __VA_ARGS__},                                                            \
                                              write_,                                                                   \
                                              temp_}
-#define RECORD_MAP(name, accepts, write) RECORD_MAP_TEMP(name, accepts, write, NULL)
+#define RECORD_MAP(name, accepts, write)            RECORD_MAP_WITH(name, accepts, write, NULL, .inplace = {0})
+#define RECORD_MAP_TEMP(name, accepts, write, temp) RECORD_MAP_WITH(name, accepts, write, temp, .inplace = {0})
 
 size_t record_scratch(const struct op_call *c, int threads);
 hone_status record_prepare(struct bk_dev *d, const struct op_call *c, int threads, void **state, hone_err *err);
 void record_release(struct bk_dev *d, void *state);
 hone_status record_run(const struct bk_io *io, hone_err *err);
 
+/* reference.c: memory that it needs; the results. */
+size_t record_reference_bytes(const struct op_call *c);
+void record_reference_run(const struct bk_io *io, void *memory);
+
 /* The mapping of this use; NULL: there is none. */
 const struct record_map *record_map_of(const struct op_call *c);
 
 /* What many `accepts` ask: no operand and no result without elements. */
 bool record_full(const struct op_call *c);
+/* The dimensions that the set bits of `axes` name; how many. */
+int record_axes(int64_t axes, int rank, int64_t dims[HONE_MAX_RANK]);
 
 #define MAP(name) extern const struct record_map record_##name;
 #include "backend/record/maps.def"

@@ -55,6 +55,19 @@ struct record_view record_ncl(struct record_view v)
     return v;
 }
 
+size_t record_temp_bytes(hone_dtype t, hone_shape s)
+{
+    const size_t n = (size_t)hone_numel(&s) * hone_dtype_size(t);
+    return (n + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+}
+
+struct record_view record_temp(struct record_use *u, hone_dtype t, hone_shape s)
+{
+    struct record_view v = record_dense(t, s, u->temp);
+    u->temp += record_temp_bytes(t, s);
+    return v;
+}
+
 /* --- operators --- */
 
 void record_open(struct record_use *u, const char *name)
@@ -134,7 +147,7 @@ void record_none(struct record_use *u, const char *arg)
 void record_scalar(struct record_use *u, const char *arg, double v)
 {
     argument(u, arg);
-    text_add_f64(&u->t, (double)(float)v);
+    text_add_f64(&u->t, v);
     text_add(&u->t, " ACL_FLOAT\n");
 }
 
@@ -192,4 +205,35 @@ bool record_full(const struct op_call *c)
         if (op_numel(&c->out[i]) == 0)
             return false;
     return true;
+}
+
+int record_axes(int64_t axes, int rank, int64_t dims[HONE_MAX_RANK])
+{
+    int n = 0;
+    for (int i = 0; i < rank; i++)
+        if (axes >> i & 1)
+            dims[n++] = i;
+    return n;
+}
+
+void record_copy(struct record_use *u, struct record_view to, struct record_view from)
+{
+    record_open(u, "InplaceCopy");
+    record_tensor(u, "selfRef", record_ranked(to));
+    record_tensor(u, "src", record_ranked(from));
+    record_close(u);
+}
+
+float record_fetch(struct record_use *u, int k)
+{
+    const float *x = u->io->in[k];
+    char place[48];
+    text_addf(&u->t, "aclrtMemcpyAsync(host, 4, %s, 4, ACL_MEMCPY_DEVICE_TO_HOST, stream)\n",
+              record_place(u->io->dev, x, place, sizeof place));
+    return *x;
+}
+
+void record_wait(struct record_use *u)
+{
+    text_add(&u->t, "aclrtSynchronizeStream(stream)\n");
 }
