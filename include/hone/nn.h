@@ -3,7 +3,8 @@
  * A layer registers its parameters in a layout and reads them from a store, so a network is a plain function that
  * builds a graph. Parameters are named by the open scope: what hone_nn_linear(nn, "linear0", ...) makes inside of scope
  * "time" is "time/linear0/weight" and "time/linear0/bias". Building the same network again on the same layout, in the
- * same graph or in another, shares its parameters; two layers of one name in one scope are thus one layer.
+ * same graph or in another, shares its parameters, whose groups and initial values stay as they were first told;
+ * two layers of one name in one scope are thus one layer.
  *
  * Errors stay in the graph, as those of operations do, and name the layer; hone_compile or hone_graph_status tells
  * them. Nothing here owns anything but hone_optim. Thread: as for the graph and layout that are handed in.
@@ -60,13 +61,6 @@ HONE_API hone_t hone_nn_activate(hone_t x, int activation);
 /* x [..., in] -> [..., out]: x W' + b. Parameters: weight [out, in]; bias [out] if wanted. */
 HONE_API hone_t hone_nn_linear(const hone_nn *nn, const char *name, hone_t x, int64_t out, bool bias);
 
-/* The same layer on n parts (at most 8) that stand side by side in its input, each [..., in_i]; in is their sum.
- * Where their leading dimensions are the same the parts are joined. Where they are not, each is multiplied with its own
- * columns of the weight, and the results are added, broadcasting: a part that is the same for the whole batch, or for
- * all steps of a chain, is then worked out once. */
-HONE_API hone_t hone_nn_linear_parts(const hone_nn *nn, const char *name, const hone_t *parts, int n, int64_t out,
-                                     bool bias);
-
 /* All zero but the kernel is a good default. */
 typedef struct hone_conv {
     int64_t kernel;         /* taps, at least 1 */
@@ -107,9 +101,9 @@ HONE_API hone_t hone_nn_embedding(const hone_nn *nn, const char *name, hone_t in
 HONE_API hone_t hone_nn_attention(const hone_nn *nn, const char *name, hone_t x, hone_t memory, hone_t mask,
                                   int64_t heads);
 
-/* A time as a vector: t, f32 or i32 [...] -> [..., dim], [sin(t f_0) ..., cos(t f_0) ...] with f_i = 10000^(-i / (h -
- * 1)), i = 0 .. h - 1, h = dim / 2 (dim even, at least 4). The arithmetic is f32: for integer t the error grows as 6e-8
- * t. */
+/* A time as a vector: t, f32 or i32 [...] -> [..., dim]: sin(t f_0), sin(t f_1) ..., cos(t f_0), cos(t f_1) ... with
+ * f_i = 10000^(-i / (h - 1)), i = 0 .. h - 1, h = dim / 2; dim is even and at least 4. The arithmetic is f32: for whole
+ * t the error grows as 6e-8 t. */
 HONE_API hone_t hone_nn_sinusoid(hone_t t, int64_t dim);
 /* sinusoid, then linear0 dim -> hidden, the activation, linear1 hidden -> dim. */
 HONE_API hone_t hone_nn_time(const hone_nn *nn, const char *name, hone_t t, int64_t dim, int64_t hidden,
@@ -118,11 +112,9 @@ HONE_API hone_t hone_nn_time(const hone_nn *nn, const char *name, hone_t t, int6
 /* ------------------------------------------------------------------ denoising networks */
 
 /* A network that sees a noisy action sequence x [B, T, A], its time t (f32 or i32), and a condition cond [B, C]
- * (HONE_NONE: there is none), and returns [B, T, A]: noise, clean actions or velocity, as it is trained. t is [B]; or
- * one number, rank 0, for the whole batch: then what depends on the time alone is kept apart (the values are the same
- * up to rounding), and a chain works it out for all of its steps ahead. t is what the sinusoid above is made of:
- * timesteps as they are; a flow's time in [0, 1] should come multiplied by about 1000. Parameters are named in the open
- * scope. */
+ * (HONE_NONE: there is none), and returns [B, T, A]: noise, clean actions or velocity, as it is trained.
+ * t is [B], or one number, rank 0, for the whole batch. It goes into the sinusoid above: timesteps as they are; a
+ * flow's time in [0, 1] should come multiplied by about 1000. Parameters are named in the open scope. */
 typedef hone_t (*hone_net_build_fn)(const hone_nn *nn, const void *config, hone_t x, hone_t t, hone_t cond);
 
 /* A row of the table of networks. */
@@ -188,10 +180,11 @@ typedef struct hone_adamw_config {
 HONE_API const hone_field_table *hone_adamw_fields(void);
 
 /* One update of all parameters that are not frozen, as a graph: from gradients in role "grad" (times scale) to roles
- * "param", "m", "v" and, where wanted, "average"; gradients are set to zero. Inputs, f32 of rank 0: "lr", "step" (from
- * 1), "scale", and "decay" (of the average). Outputs: "grad_norm", of gradients times scale and before the clip, and
- * "skipped": not 0 if a gradient is NaN or infinite (or the sum of their squares is beyond f32). Then parameters,
- * moments and average stay as they are, bit by bit, and grad_norm is 0. Fixes the layout. */
+ * "param", "m", "v" and, where wanted, "average"; gradients are set to zero. Fixes the layout. Inputs, f32 of rank 0:
+ * "lr", "step" (from 1), "scale", and "decay" of the average. Outputs: "grad_norm", of gradients times scale and before
+ * the clip; and "skipped", not 0 if a gradient is NaN or infinite, or the sum of their squares is beyond f32. Then
+ * parameters, moments and average stay as they are, bit by bit, and grad_norm is 0. A program compiled with `debug`
+ * reports HONE_E_NONFINITE instead. */
 HONE_API void hone_adamw_update(hone_graph *g, hone_layout *l, const hone_adamw_config *o);
 
 /* The update as a program, with the stores it needs. Thread: one at a time. */

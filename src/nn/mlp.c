@@ -43,8 +43,9 @@ static hone_t build(const hone_nn *nn, const void *config, hone_t x, hone_t t, h
     hone_shape s = hone_type_of(x).shape;
     hone_t flat = hone_reshape(x, HONE_SHAPE(s.dim[0], s.dim[1] * s.dim[2]));
     hone_t e =
-        hone_nn_time(nn, "time", t, c->time_dim, c->time_hidden ? c->time_hidden : 2 * c->time_dim, c->activation);
-    hone_t h = hone_nn_linear_parts(nn, "input", (hone_t[]){flat, e, cond}, cond.g ? 3 : 2, c->hidden, true);
+        nn_time_of(nn, t, s.dim[0], c->time_dim, c->time_hidden ? c->time_hidden : 2 * c->time_dim, c->activation);
+    hone_t seen = hone_concat(cond.g ? 3 : 2, (hone_t[]){flat, e, cond}, 1);
+    hone_t h = hone_nn_linear(nn, "input", seen, c->hidden, true);
     for (int i = 0; i < c->blocks; i++)
         h = block(nn, c, i, h);
     return hone_reshape(hone_nn_linear(nn, "output", h, s.dim[1] * s.dim[2], true), s);

@@ -70,6 +70,12 @@ bool nn_sizes_fit(const hone_nn *nn, const struct nn_sizes *want, hone_t x, hone
            size_fits(nn, "cond", want->cond, cond.g ? tc.shape.dim[1] : 0);
 }
 
+hone_t nn_time_of(const hone_nn *nn, hone_t t, int64_t batch, int64_t dim, int64_t hidden, int activation)
+{
+    hone_t e = hone_nn_time(nn, "time", t, dim, hidden, activation);
+    return hone_type_of(e).shape.rank == 1 ? hone_broadcast(e, HONE_SHAPE(batch, dim)) : e;
+}
+
 hone_t hone_net_build(const hone_net *net, const hone_nn *nn, const void *config, hone_t x, hone_t t, hone_t cond)
 {
     if (hone_graph_status(nn->g, NULL) != HONE_OK || hone_net_check(net, config, &nn->g->err) != HONE_OK)

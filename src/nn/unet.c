@@ -84,8 +84,7 @@ static hone_status check(const void *config, hone_err *err)
 struct unet {
     const hone_nn *nn;
     const hone_unet_config *c;
-    hone_t given[2]; /* act(time embedding), act(cond): what FiLM is made of */
-    int n_given;
+    hone_t given; /* [B, dim + C], act(time embedding, cond): what FiLM is made of */
 };
 
 static hone_t conv_norm(const struct unet *u, const char *conv, const char *norm, hone_t x, int64_t width)
@@ -94,18 +93,13 @@ static hone_t conv_norm(const struct unet *u, const char *conv, const char *norm
     return hone_nn_activate(hone_nn_group_norm(u->nn, norm, h, u->c->groups), u->c->activation);
 }
 
-/* scale h + shift, [.., width] each, one number a channel. */
+/* scale h + shift, one number a channel each. */
 static hone_t film(const struct unet *u, hone_t h, int64_t width)
 {
-    hone_t f = hone_nn_linear_parts(u->nn, "film", u->given, u->n_given, 2 * width, true);
-    hone_shape s = hone_type_of(f).shape;
-    if (s.rank < 1)
-        return f;
-    const int last = s.rank - 1;
-    s.dim[last] = width;
-    s.dim[s.rank++] = 1;
-    hone_t scale = hone_reshape(hone_slice(f, last, 0, width), s);
-    hone_t shift = hone_reshape(hone_slice(f, last, width, width), s);
+    hone_t f = hone_nn_linear(u->nn, "film", u->given, 2 * width, true);
+    hone_shape s = HONE_SHAPE(nn_dim(f, 0), width, 1);
+    hone_t scale = hone_reshape(hone_slice(f, 1, 0, width), s);
+    hone_t shift = hone_reshape(hone_slice(f, 1, width, width), s);
     return hone_add(hone_mul(h, scale), shift);
 }
 
@@ -151,7 +145,7 @@ static hone_t build(const hone_nn *nn, const void *config, hone_t x, hone_t t, h
 {
     const hone_unet_config *c = config;
     const struct nn_sizes want = {c->horizon, c->actions, c->cond};
-    struct unet u = {nn, c, {HONE_NONE, HONE_NONE}, cond.g ? 2 : 1};
+    struct unet u = {nn, c, HONE_NONE};
     int64_t width[MAX_WIDTHS];
     int n = widths_of(c->widths, width);
     if (!nn_sizes_fit(nn, &want, x, t, cond))
@@ -161,9 +155,8 @@ static hone_t build(const hone_nn *nn, const void *config, hone_t x, hone_t t, h
                          "the horizon must be a multiple of %d, for it is halved %d times; got %lld", 1 << (n - 1),
                          n - 1, (long long)nn_dim(x, 1));
     hone_t e =
-        hone_nn_time(nn, "time", t, c->time_dim, c->time_hidden ? c->time_hidden : 4 * c->time_dim, c->activation);
-    u.given[0] = hone_nn_activate(e, c->activation);
-    u.given[1] = hone_nn_activate(cond, c->activation);
+        nn_time_of(nn, t, nn_dim(x, 0), c->time_dim, c->time_hidden ? c->time_hidden : 4 * c->time_dim, c->activation);
+    u.given = hone_nn_activate(hone_concat(cond.g ? 2 : 1, (hone_t[]){e, cond}, 1), c->activation);
     hone_t h = stages(&u, hone_permute(x, (int[]){0, 2, 1}), width, n);
     hone_scope_push(nn->g, "final");
     h = conv_norm(&u, "conv", "norm", h, width[0]);

@@ -70,13 +70,13 @@ static void *read_input(struct golden *g, const char *name, hone_shape *s)
     return p;
 }
 
-bool golden_open(struct golden *g, struct check *c, const char *name)
+bool golden_open_threads(struct golden *g, struct check *c, const char *name, int threads)
 {
     char path[128];
     hone_shape unused;
     memset(g, 0, sizeof *g);
     snprintf(path, sizeof path, "test/golden/%s.safetensors", name);
-    g->ctx = hone_ctx_create(NULL, &g->err);
+    g->ctx = hone_ctx_create(&(hone_ctx_options){.threads = threads}, &g->err);
     g->cpu = hone_device_open(g->ctx, "cpu", &g->err);
     g->file = hone_tensors_open(g->ctx, path, &g->err);
     g->net = hone_net_find(name, &g->err);
@@ -102,6 +102,11 @@ bool golden_open(struct golden *g, struct check *c, const char *name)
         return true;
     golden_close(g, c);
     return false;
+}
+
+bool golden_open(struct golden *g, struct check *c, const char *name)
+{
+    return golden_open_threads(g, c, name, 1);
 }
 
 void golden_close(struct golden *g, struct check *c)

@@ -24,8 +24,10 @@ struct golden {
     hone_shape s, s_cond; /* [B, T, A] and [B, C] */
 };
 
-/* Opens test/golden/<name>.safetensors; false, a failed check, and g closed, if anything is wrong. */
+/* Opens test/golden/<name>.safetensors; false, a failed check, and g closed, if anything is wrong. The context has one
+ * thread, so that tests are quick on a busy machine; or as many as are said. */
 bool golden_open(struct golden *g, struct check *c, const char *name);
+bool golden_open_threads(struct golden *g, struct check *c, const char *name, int threads);
 /* Closes and checks that nothing leaked. */
 void golden_close(struct golden *g, struct check *c);
 

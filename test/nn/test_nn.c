@@ -19,7 +19,7 @@ struct room {
 static void room_open(struct room *r)
 {
     *r = (struct room){0};
-    kit_open(&r->k, NULL);
+    kit_open(&r->k, &(hone_ctx_options){.threads = 1});
     r->layout = hone_layout_create(r->k.ctx, &r->k.err);
     r->nn = (hone_nn){.g = hone_graph_create(r->k.ctx, &r->k.err), .layout = r->layout};
 }
@@ -267,36 +267,6 @@ static void attention(struct check *c)
     room_close(&r, c);
 }
 
-/* Side by side, and each by its own columns, is the same. */
-static void parts(struct check *c)
-{
-    struct room r;
-    float a[2 * 3], b[4], t[2 * 5];
-    double want[2 * 4], row[12];
-    ramp(a, 6);
-    ramp(b, 4);
-    ramp(t, 10);
-    room_open(&r);
-    hone_t ta = hone_input(r.nn.g, "a", HONE_F32, HONE_SHAPE(2, 3)),
-           tb = hone_input(r.nn.g, "b", HONE_F32, HONE_SHAPE(4));
-    hone_t tt = hone_input(r.nn.g, "t", HONE_F32, HONE_SHAPE(2, 5));
-    hone_t wide = hone_broadcast(tb, HONE_SHAPE(2, 4));
-    hone_output(hone_nn_linear_parts(&r.nn, "l", (hone_t[]){ta, tb, tt}, 3, 4, true), "y");
-    hone_output(hone_nn_linear_parts(&r.nn, "l", (hone_t[]){ta, wide, tt}, 3, 4, true), "together");
-    hone_output(hone_nn_linear_parts(&r.nn, "one", &ta, 1, 4, true), "one");
-    const float *y = run(&r, c, (const void *[]){a, b, t});
-    for (int i = 0; y && i < 2; i++) {
-        for (int j = 0; j < 12; j++)
-            row[j] = (double)(j < 3 ? a[3 * i + j] : j < 7 ? b[j - 3] : t[5 * i + j - 7]);
-        dense(row, 12, get(&r, "l/weight"), get(&r, "l/bias"), 4, want + 4 * i);
-    }
-    if (y) {
-        near(c, "apart", y, want, 8);
-        near(c, "together", hone_result(r.p, hone_program_output(r.p, "together")), want, 8);
-    }
-    room_close(&r, c);
-}
-
 static void norms(struct check *c)
 {
     struct room r;
@@ -450,8 +420,6 @@ static hone_t refused(const hone_nn *nn, int i)
     case 11:
         return hone_nn_activate(v, 99);
     case 12:
-        return hone_nn_linear_parts(nn, "l", (hone_t[]){v, x}, 9, 3, true);
-    case 13:
         return hone_nn_conv_transpose1d(nn, "l", x, 3, &(hone_conv){.kernel = 3, .padding = HONE_PAD_SAME});
     default:
         return hone_nn_linear(nn, "l", v, -1, true);
@@ -472,7 +440,6 @@ static void refusals(struct check *c)
                                        "a memory",
                                        "even number of at least 4",
                                        "0 to 7; got 99",
-                                       "1 to 8 parts",
                                        "odd kernel",
                                        "0 to 8 dimensions"};
     for (int i = 0; i < (int)(sizeof says / sizeof *says); i++) {
@@ -482,7 +449,7 @@ static void refusals(struct check *c)
         hone_t y = refused(&r.nn, i);
         CHECK_MSG(c, y.id < 0 && hone_graph_status(r.nn.g, &err) != HONE_OK && strstr(err.text, says[i]), "%d: %s: %s",
                   i, err.where, err.text);
-        CHECK_MSG(c, i == 10 || i == 11 || i == 12 || strstr(err.where, "l") == err.where, "%d: %s", i, err.where);
+        CHECK_MSG(c, i == 10 || i == 11 || strstr(err.where, "l") == err.where, "%d: %s", i, err.where);
         CHECK(c, !*hone_scope(r.nn.g));
         /* poison goes through everything, and the first error stays */
         y = hone_nn_attention(&r.nn, "z", hone_nn_layer_norm(&r.nn, "z", y), y, HONE_NONE, 2);
@@ -501,8 +468,6 @@ void suite_nn(struct check *c)
         long_names(c);
     if (check_case(c, "attention by plain arithmetic"))
         attention(c);
-    if (check_case(c, "a dense layer in parts"))
-        parts(c);
     if (check_case(c, "norms by plain arithmetic"))
         norms(c);
     if (check_case(c, "convolutions and embedding by plain arithmetic"))
