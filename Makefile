@@ -78,8 +78,10 @@ $(call obj,$(wildcard src/backend/cpu/*.c)): KFLAGS := $(if $(findstring -O2,$(C
     -fno-trapping-math -Wno-psabi
 -include $(patsubst %.o,%.d,$(call obj,$(LIBSRC) $(CLISRC) $(TESTSRC)))
 
-test: $(BUILD)/hone_test test-examples
+test: $(BUILD)/hone_test test-examples test-cli
 	$(BUILD)/hone_test $(SUITE)
+test-cli: $(BUILD)/hone
+	sh test/cli/test_cli.sh $<
 test-examples: $(EXAMPLE)
 	@set -e; for e in $^; do echo "$$e --quick"; $$e --quick >$$e.out 2>&1 || { cat $$e.out; echo "$$e: failed"; exit 1; }; done
 
@@ -142,6 +144,6 @@ install: lib $(if $(CLISRC),$(BUILD)/hone)
 	$(if $(CLISRC),install -m 755 $(BUILD)/hone $(D)/bin)
 clean:
 	rm -rf $(BUILD)
-.PHONY: all lib test test-examples check $(CHECKS:%=check-%) san tsan aarch64 fuzz fuzzers install clean
+.PHONY: all lib test test-cli test-examples check $(CHECKS:%=check-%) san tsan aarch64 fuzz fuzzers install clean
 .DELETE_ON_ERROR:
 .SECONDARY:

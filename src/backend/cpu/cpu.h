@@ -19,7 +19,7 @@ struct bk_dev {
 #define CPU_PARALLEL(io, n) CPU_PRAGMA(omp parallel for schedule(static) num_threads((io)->threads) if ((n) >= CPU_GRAIN))
 #define CPU_SIMD CPU_PRAGMA(omp simd)
 #else
-#define CPU_PARALLEL(io, n) (void)(n);
+#define CPU_PARALLEL(io, n) (void)(io), (void)(n);
 #define CPU_SIMD
 #endif
 

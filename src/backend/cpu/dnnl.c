@@ -415,6 +415,12 @@ hone_status cpu_dnnl_run(const struct bk_io *io, const void *const t[CPU_DNNL_TE
     cpu_team(before);
     return told(status, io->layer, io->call->def->name, err);
 }
+
+int cpu_dnnl_version(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    return v->major * 10000 + v->minor * 100 + v->patch;
+}
 #else
 typedef int no_dnnl; /* a file needs a declaration */
 #endif

@@ -30,6 +30,9 @@ struct cpu_dnnl_spec {
 /* Row-major strides for `shape`. */
 struct cpu_dnnl_tensor cpu_dnnl_plain(hone_shape shape, bool free);
 
+/* 20603 for 2.6.3. */
+int cpu_dnnl_version(void);
+
 /* The engine that primitives of one device share; used by any thread. */
 void *cpu_dnnl_open(hone_err *err);
 void cpu_dnnl_close(void *engine);
