@@ -20,7 +20,7 @@ mkdir -p "$logs"
 make="make --no-print-directory -j$(nproc) BUILD=$BUILD"
 passed=0 failed=0 skipped=()
 
-# stage NAME COMMAND...: runs it, counts the cases that its last line tells, or itself as one
+# stage NAME COMMAND...: runs it, counts the cases that its closing lines tell, or itself as one
 stage() {
     local name=$1 from=$SECONDS code=0 p=0 f=0 line mark=ok
     shift
@@ -31,10 +31,9 @@ stage() {
         "$@" >"$logs/$name.log" 2>&1 || code=$?
     fi
     while IFS= read -r line; do skipped+=("$name: ${line#SKIP }"); done < <(grep '^SKIP ' "$logs/$name.log")
-    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$logs/$name.log" | tail -1)
+    line=$(awk '/^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3; n++ } END { if (n) print p + 0, f + 0 }' "$logs/$name.log")
     if [ -n "$line" ]; then
-        p=${line%% passed*} f=${line#*, }
-        f=${f%% failed*}
+        p=${line% *} f=${line#* }
         [ $code = 0 ] || [ "$f" != 0 ] || f=1
     elif [ $code = 0 ]; then
         p=1
