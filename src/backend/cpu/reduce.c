@@ -23,7 +23,8 @@ struct reducer {
     double (*run)(const float *x, int64_t n); /* of n contiguous elements */
     /* acc[j] joined with column j of `rows` rows, `stride` apart; n columns. */
     void (*add)(double *acc, const float *x, int64_t n, int64_t rows, int64_t stride);
-    double (*join)(double a, double b);
+    void (*join)(double *acc, const double *other, int64_t n); /* acc[j] joined with other[j] */
+    double (*group)(const double *acc, int64_t n);             /* n of them joined to one */
 };
 
 /* How the operand is walked: `run` contiguous elements of the fastest group, and the other groups, fastest first. */
@@ -126,7 +127,8 @@ static double fold_runs(const struct reducer *r, const struct fold *f, const flo
     double acc = r->start;
     while (from < to) {
         const int64_t left = f->run - skip, n = left < to - from ? left : to - from;
-        acc = r->join(acc, r->run(x + w.at + skip, n));
+        const double part = r->run(x + w.at + skip, n);
+        r->join(&acc, &part, 1);
         from += n;
         skip = 0;
         walk_on(f, &w, 1);
@@ -151,8 +153,7 @@ static void fold_rows(const struct reducer *r, const struct fold *f, const float
         walk_on(f, &w, rows);
     }
     for (int64_t i = 1; i < many; i++)
-        for (int64_t j = 0; j < n; j++)
-            acc[j] = r->join(acc[j], acc[i * n + j]);
+        r->join(acc, acc + i * n, n);
 }
 
 static int64_t columns(const struct fold *f)
@@ -186,12 +187,8 @@ static int64_t fold_task(const struct reducer *r, const struct fold *f, const fl
 
 static void store(const struct reducer *r, const struct fold *f, float *y, const double *acc, int64_t n, double divisor)
 {
-    for (int64_t j = 0; j < n / f->group; j++) {
-        double all = acc[j * f->group];
-        for (int64_t i = 1; i < f->group; i++)
-            all = r->join(all, acc[j * f->group + i]);
-        y[j] = (float)(all / divisor);
-    }
+    for (int64_t j = 0; j < n / f->group; j++)
+        y[j] = (float)((f->group == 1 ? acc[j] : r->group(acc + j * f->group, f->group)) / divisor);
 }
 
 /* y = what the reducer makes of x over `axes`, divided by `divisor`. */
@@ -216,16 +213,16 @@ static void reduce(const struct bk_io *io, const struct reducer *r, unsigned axe
         }
         return;
     }
-    for (int64_t t = 0; t < tasks; t++) {
-        double acc[PIECES][COLUMNS];
-        int64_t n[PIECES] = {0}, at[PIECES] = {0};
-        CPU_PARALLEL(io, work)
-        for (int p = 0; p < PIECES; p++)
-            at[p] = fold_task(r, &f, x, t, p, PIECES, acc[p], &n[p]);
-        for (int p = 1; p < PIECES; p++)
-            for (int64_t j = 0; j < n[0]; j++)
-                acc[0][j] = r->join(acc[0][j], acc[p][j]);
-        store(r, &f, y + at[0], acc[0], n[0], divisor);
+    double acc[2 * PIECES][COLUMNS]; /* few long tasks, in pieces */
+    int64_t n[2 * PIECES], at[2 * PIECES];
+    const int pieces = (int)((PIECES + tasks - 1) / tasks), all = (int)tasks * pieces;
+    CPU_PARALLEL(io, work)
+    for (int p = 0; p < all; p++)
+        at[p] = fold_task(r, &f, x, p / pieces, p % pieces, pieces, acc[p], &n[p]);
+    for (int p = 0; p < all; p += pieces) {
+        for (int k = 1; k < pieces; k++)
+            r->join(acc[p], acc[p + k], n[p]);
+        store(r, &f, y + at[p], acc[p], n[p], divisor);
     }
 }
 
@@ -281,17 +278,40 @@ static void sum_add(double *acc, const float *x, int64_t n, int64_t rows, int64_
             acc[j] += x[i * stride + j];
 }
 
-static double sum_join(double a, double b)
+static void sum_join(double *acc, const double *other, int64_t n)
 {
-    return a + b;
+    for (int64_t j = 0; j < n; j++)
+        acc[j] += other[j];
 }
 
-/* The larger one, or NaN if there is one. */
-#define LARGER(m, x) (((x) > (m)) | ((x) != (x)) ? (x) : (m))
-
-static double max_join(double a, double b)
+static double sum_group(const double *acc, int64_t n)
 {
-    return LARGER(a, b);
+    double sum = acc[0];
+    for (int64_t j = 1; j < n; j++)
+        sum += acc[j];
+    return sum;
+}
+
+/* The larger one, or NaN if there is one; two choices, as vector code has them. */
+static inline float larger(float m, float x)
+{
+    const float most = x > m ? x : m;
+    return x == x ? most : x;
+}
+
+/* The doubles came from floats. */
+static void max_join(double *acc, const double *other, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++)
+        acc[j] = larger((float)acc[j], (float)other[j]);
+}
+
+static double max_group(const double *acc, int64_t n)
+{
+    float most = (float)acc[0];
+    for (int64_t j = 1; j < n; j++)
+        most = larger(most, (float)acc[j]);
+    return most;
 }
 
 static double max_run(const float *x, int64_t n)
@@ -300,7 +320,7 @@ static double max_run(const float *x, int64_t n)
     float m[4][LANES], most = -INFINITY;
     const int64_t q = n >= 16 * LANES ? n / 4 / LANES * LANES : 0;
     for (int64_t i = 4 * q; i < n; i++)
-        most = LARGER(most, x[i]);
+        most = larger(most, x[i]);
     if (q == 0)
         return most;
     for (int k = 0; k < LANES; k++)
@@ -309,10 +329,10 @@ static double max_run(const float *x, int64_t n)
         for (int s = 0; s < 4; s++)
             for (int k = 0; k < LANES; k++) {
                 const float y = x[s * q + i + k];
-                m[s][k] = LARGER(m[s][k], y);
+                m[s][k] = larger(m[s][k], y);
             }
     for (int k = 0; k < 4 * LANES; k++)
-        most = LARGER(most, m[k / LANES][k % LANES]);
+        most = larger(most, m[k / LANES][k % LANES]);
     return most;
 }
 
@@ -322,23 +342,20 @@ static void max_add(double *acc, const float *x, int64_t n, int64_t rows, int64_
     for (int64_t i = 0; i < q; i++) {
         const float *a = x + i * stride, *b = a + q * stride, *c = b + q * stride, *d = c + q * stride;
         CPU_SIMD
-        for (int64_t j = 0; j < n; j++) {
-            const float u = LARGER(a[j], b[j]), v = LARGER(c[j], d[j]), w = LARGER(u, v);
-            acc[j] = LARGER(acc[j], (double)w);
-        }
+        for (int64_t j = 0; j < n; j++)
+            acc[j] = larger((float)acc[j], larger(larger(a[j], b[j]), larger(c[j], d[j])));
     }
     for (int64_t i = 4 * q; i < rows; i++)
         CPU_SIMD
-    for (int64_t j = 0; j < n; j++) {
-        const double y = x[i * stride + j];
-        acc[j] = LARGER(acc[j], y);
-    }
+    for (int64_t j = 0; j < n; j++)
+        acc[j] = larger((float)acc[j], x[i * stride + j]);
 }
 
-static const struct reducer by_sum = {0, sum_run, sum_add, sum_join};
-static const struct reducer by_max = {-INFINITY, max_run, max_add, max_join};
-static const struct reducer by_squares = {0, squares_run, NULL, sum_join}; /* over all axes: there are no columns */
-static const struct reducer by_nonfinite = {0, nonfinite_run, NULL, sum_join};
+static const struct reducer by_sum = {0, sum_run, sum_add, sum_join, sum_group};
+static const struct reducer by_max = {-INFINITY, max_run, max_add, max_join, max_group};
+/* over all axes: there are no columns */
+static const struct reducer by_squares = {0, squares_run, NULL, sum_join, NULL};
+static const struct reducer by_nonfinite = {0, nonfinite_run, NULL, sum_join, NULL};
 
 static hone_status sum_kernel(const struct bk_io *io, hone_err *err)
 {
