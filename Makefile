@@ -34,6 +34,9 @@ ifeq ($(origin OPENMP),undefined)
 OPENMP  := $(if $(call have,omp.h,-fopenmp),-fopenmp)
 endif
 
+# A team of OpenMP threads that spins while it waits takes the cores from everything else.
+export OMP_WAIT_POLICY ?= passive
+
 # POSIX everywhere; a file that needs more asks for it. Contraction is off so that the same source gives the same bits on every CPU; a kernel asks for fma by name.
 WARN     = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-missing-field-initializers $(if $(WERROR),-Werror)
 COMPILE  = $(CC) -std=c17 $(CFLAGS) $(OPENMP) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -D_POSIX_C_SOURCE=200809L \
@@ -69,6 +72,7 @@ $(BUILD)/hone_test: $(call obj,$(TESTSRC)) $(BUILD)/libhone.a
 $(EXAMPLE): $(BUILD)/examples/%: examples/%.c $(BUILD)/libhone.so $(wildcard include/hone/*)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(CFLAGS) $(WARN) -Iinclude -o $@ $< -L$(BUILD) -Wl,-rpath,'$$ORIGIN/..' -lhone -lm
+$(BUILD)/src/cli/cmd_doctor.o: CPPFLAGS += -DHONE_CFLAGS='"$(strip $(CFLAGS) $(OPENMP))"'
 $(BUILD)/%.o: %.c $(BUILD)/.flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo '  CC    $<')

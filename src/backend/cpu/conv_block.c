@@ -11,8 +11,10 @@
 #include "backend/cpu/cpu.h"
 #include "op/conv_block.h"
 
-typedef float vec __attribute__((vector_size(64), aligned(4)));
-typedef int32_t ivec __attribute__((vector_size(64), aligned(4)));
+typedef float vec __attribute__((vector_size(64)));
+typedef int32_t ivec __attribute__((vector_size(64)));
+/* The same in memory, where it may stand at any float. */
+typedef float mem_vec __attribute__((vector_size(64), aligned(4), may_alias));
 
 struct shape {
     int64_t t, b, c, o, k, stride, pad, t_out, blocks;
@@ -111,14 +113,14 @@ static inline __attribute__((always_inline)) vec act16(int64_t act, vec x)
             a[r] = (vec){0};                                                                                           \
         for (int64_t c = 0; c < s->c; c++)                                                                             \
             for (int64_t k = 0; k < taps; k++, w += CB_LANES) {                                                        \
-                const vec v = *(const vec *)w;                                                                         \
+                const vec v = *(const mem_vec *)w;                                                                     \
                 const float *q = x + k * s->c + c;                                                                     \
                 CPU_PRAGMA(GCC unroll 16)                                                                              \
                 for (int r = 0; r < R; r++)                                                                            \
                     a[r] += v * q[r * step];                                                                           \
             }                                                                                                          \
         for (int r = 0; r < R; r++)                                                                                    \
-            *(vec *)(y + r * width) = a[r];                                                                            \
+            *(mem_vec *)(y + r * width) = a[r];                                                                        \
         return;                                                                                                        \
     }
 
@@ -195,7 +197,7 @@ static inline __attribute__((always_inline)) vec load_part(const float *p, int64
 {
     vec v = {0};
     if (n >= CB_LANES)
-        return *(const vec *)p;
+        return *(const mem_vec *)p;
     memcpy(&v, p, (size_t)n * sizeof(float));
     return v;
 }
@@ -212,14 +214,14 @@ static inline __attribute__((always_inline)) void finish(const struct bk_io *io,
         const float *res = s->residual ? (const float *)io->in[s->residual] + (t * s->b + b) * s->o : NULL;
         for (int64_t o = 0; o < s->o; o += CB_LANES) {
             const int64_t n = s->o - o;
-            vec v = *(const vec *)(y + t * width + o);
-            v = act16(act, v * *(const vec *)(factor + o) + *(const vec *)(offset + o));
+            vec v = *(const mem_vec *)(y + t * width + o);
+            v = act16(act, v * *(const mem_vec *)(factor + o) + *(const mem_vec *)(offset + o));
             if (scale)
                 v = v * load_part(scale + o, n) + load_part(shift + o, n);
             if (res)
                 v += load_part(res + o, n);
             if (n >= CB_LANES)
-                *(vec *)(out + o) = v;
+                *(mem_vec *)(out + o) = v;
             else
                 memcpy(out + o, &v, (size_t)n * sizeof(float));
         }
