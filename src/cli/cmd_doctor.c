@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,41 +11,75 @@
 #include "cli/cli.h"
 #include "graph/backend.h"
 #include "hone/nn.h"
+#include "hone/random.h"
 
 static void row(const char *what, const char *is)
 {
     printf("  %-10s %s\n", what, is);
 }
 
-static void cpu_model(void)
+/* The value of the first line of /proc/<file> that begins with `key`; false: there is none. */
+static bool proc(const char *file, const char *key, char *value, size_t n)
 {
-    char line[256], *at;
+    char line[4096], *at;
     bool found = false;
-    FILE *f = fopen("/proc/cpuinfo", "r");
+    FILE *f = fopen(file, "r");
     while (f && !found && fgets(line, sizeof line, f))
-        if (!strncmp(line, "model name", 10) && (at = strchr(line, ':'))) {
-            line[strcspn(line, "\n")] = '\0';
-            row("cpu", at + 2);
+        if (!strncmp(line, key, strlen(key)) && (at = strchr(line, ':'))) {
+            at[strcspn(at, "\n")] = '\0';
+            snprintf(value, n, "%s", at + 1 + strspn(at + 1, " \t"));
             found = true;
         }
     if (f)
         fclose(f);
-    if (!found)
-        row("cpu", "of unknown name");
+    return found;
 }
 
-static void features(void)
+static void processor(void)
 {
+    char text[512];
+    row("cpu", proc("/proc/cpuinfo", "model name", text, sizeof text) ? text : "of unknown name");
 #if defined(__x86_64__)
-    char text[128];
-    snprintf(text, sizeof text, "%s%s%s%s", __builtin_cpu_supports("avx2") ? "avx2 " : "",
-             __builtin_cpu_supports("fma") ? "fma " : "", __builtin_cpu_supports("avx512f") ? "avx512f " : "",
-             __builtin_cpu_supports("avx512vnni") ? "avx512vnni" : "");
-    row("vectors", *text ? text : "sse2");
+#define HAS(feature) (__builtin_cpu_supports(feature) ? " " feature : "")
+    snprintf(text, sizeof text, "sse2%s%s%s%s%s%s", HAS("avx"), HAS("avx2"), HAS("fma"), HAS("avx512f"),
+             HAS("avx512bw"), HAS("avx512vnni"));
+#undef HAS
+    row("vectors", text);
 #elif defined(__aarch64__)
-    row("vectors", "neon");
+    row("vectors", proc("/proc/cpuinfo", "Features", text, sizeof text) ? text : "neon");
 #else
     row("vectors", "portable code");
+#endif
+}
+
+static void machine(const hone_ctx *ctx)
+{
+    char text[160], available[64];
+    snprintf(text, sizeof text, "%d usable by this process, of %ld", hone_ctx_threads(ctx),
+             sysconf(_SC_NPROCESSORS_ONLN));
+    row("cores", text);
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    const double all = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (proc("/proc/meminfo", "MemAvailable", available, sizeof available))
+        snprintf(text, sizeof text, "%.1f GiB, of which %.1f are available", all / gib,
+                 strtod(available, NULL) * 1024 / gib);
+    else
+        snprintf(text, sizeof text, "%.1f GiB", all / gib);
+    row("memory", text);
+}
+
+static void build(void)
+{
+#if defined(__clang__)
+    row("compiler", "clang " __clang_version__);
+#else
+    row("compiler", "gcc " __VERSION__);
+#endif
+#ifdef HONE_CFLAGS
+    row("flags", HONE_CFLAGS);
+#endif
+#ifndef __OPTIMIZE__
+    row("", "built without optimisation: kernels are slow; make CFLAGS=-O2");
 #endif
 }
 
@@ -56,24 +91,24 @@ static void libraries(void)
     snprintf(text, sizeof text, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
     row("oneDNN", text);
 #else
-    row("oneDNN", "absent: products and convolutions are slow; apt-get install libdnnl-dev, then make again");
+    row("oneDNN", "absent: products and convolutions are slow; apt-get install libdnnl-dev && make");
 #endif
 #ifdef _OPENMP
     row("OpenMP", "present");
 #else
-    row("OpenMP", "absent: kernels use one core; build with a compiler that has -fopenmp");
+    row("OpenMP", "absent: kernels use one core; apt-get install gcc && make CC=gcc (for clang: libomp-dev)");
 #endif
 #ifdef HONE_PNG
     row("libpng", "present");
 #else
-    row("libpng", "absent: no pictures; apt-get install libpng-dev, then make again");
+    row("libpng", "absent: no pictures; apt-get install libpng-dev && make");
 #endif
 }
 
 struct trial {
     hone_ctx *ctx;
     hone_device *d;
-    hone_graph *g, *h;
+    hone_graph *g;
     hone_layout *l;
     hone_store *param;
     hone_optim *optim;
@@ -121,6 +156,43 @@ static bool train(struct trial *t, float loss[2], hone_err *err)
     return true;
 }
 
+/* x [48,80] w' of a dense layer by the device's kernel, against the same in double. */
+static bool product(hone_ctx *ctx, hone_err *err)
+{
+    enum { M = 48, K = 80, N = 32 };
+    float x[M * K], w[N * K];
+    const void *in[] = {x, w};
+    hone_graph *g = hone_graph_create(ctx, err);
+    hone_device *d = hone_device_open(ctx, "cpu", err);
+    if (g) {
+        const hone_t a = hone_input(g, "x", HONE_F32, HONE_SHAPE(M, K)),
+                     b = hone_input(g, "w", HONE_F32, HONE_SHAPE(N, K));
+        hone_output(hone_linear(a, b, HONE_NONE), "y");
+    }
+    hone_program *p = g && d ? hone_compile(d, g, NULL, err) : NULL;
+    double worst = 0, largest = 0;
+    char text[96];
+    hone_fill_uniform(x, M * K, 1, hone_stream("x"), 0, 0);
+    hone_fill_uniform(w, N * K, 1, hone_stream("w"), 0, 0);
+    const bool ran = p && hone_run(p, &(hone_run_args){.inputs = in}, err) == HONE_OK && hone_wait(p, err) == HONE_OK;
+    for (int i = 0; ran && i < M * N; i++) {
+        double want = 0;
+        for (int k = 0; k < K; k++)
+            want += (double)x[i / N * K + k] * (double)w[i % N * K + k];
+        worst = fmax(worst, fabs((double)((const float *)hone_result(p, 0))[i] - want));
+        largest = fmax(largest, want);
+    }
+    hone_program_destroy(p);
+    hone_graph_destroy(g);
+    if (d)
+        hone_device_close(d);
+    if (!ran)
+        return false;
+    snprintf(text, sizeof text, "of matrices: largest error %.2g of %.3g", worst, largest);
+    row("product", text);
+    return worst <= 1e-5 * largest;
+}
+
 static bool trial(hone_ctx *ctx, hone_err *err)
 {
     struct trial t = {.ctx = ctx};
@@ -153,23 +225,20 @@ int cmd_doctor(int argc, char **argv)
     if (!ctx)
         return cli_fail(&err);
     printf("hone %s\n", HONE_VERSION);
-    cpu_model();
-    features();
-    snprintf(text, sizeof text, "%d usable by this process", hone_ctx_threads(ctx));
-    row("cores", text);
-    snprintf(text, sizeof text, "%.1f GiB",
-             (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1073741824.0);
-    row("memory", text);
-    row("compiler", __VERSION__);
+    processor();
+    machine(ctx);
+    build();
     libraries();
     for (int i = 0; bk_table[i]; i++) {
         snprintf(text, sizeof text, "%s: %s", bk_table[i]->name, bk_table[i]->doc);
         row("device", text);
     }
-    bool ok = trial(ctx, &err);
+    const bool right = product(ctx, &err), falls = right && trial(ctx, &err);
     hone_ctx_destroy(ctx);
     if (err.code != HONE_OK)
         return cli_fail(&err);
-    printf(ok ? "all is well\n" : "the loss does not fall: something is wrong with this build\n");
-    return ok ? CLI_OK : CLI_FAILED;
+    printf(!right   ? "products are wrong: something is wrong with this build\n"
+           : !falls ? "the loss does not fall: something is wrong with this build\n"
+                    : "all is well\n");
+    return falls ? CLI_OK : CLI_FAILED;
 }
