@@ -55,7 +55,7 @@ static hone_status adamw_run(const struct bk_io *io, hone_err *err)
 {
     static const int of[3] = {ADAMW_P, ADAMW_M, ADAMW_V};
     const int64_t n = op_numel(&io->call->in[ADAMW_P]);
-    struct step s;
+    struct step s = {0};
     if (one_of(io, ADAMW_SKIP, 0) != 0) {
         for (int k = 0; k < 3; k++)
             if (io->out[k] != io->in[of[k]] && n)
