@@ -70,11 +70,14 @@ bool op_batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
 {
     const struct op_def *d = u->call->def;
     hone_t in[OP_MAX_IN];
-    if (u->call->n_out == 1 && u->call->out[0].shape.rank == HONE_MAX_RANK)
-        return false;
+    for (int i = 0; i < u->call->n_in + u->call->n_out; i++) { /* one more dimension must fit */
+        const hone_type *t = i < u->call->n_in ? &u->call->in[i] : &u->call->out[i - u->call->n_in];
+        if (t->shape.rank == HONE_MAX_RANK)
+            return false;
+    }
     if (d->batch) {
         d->batch(u, many, n, out);
-        return true;
+        return op_has(out[0]);
     }
     if (d->shape != op_shape_unary && d->shape != op_shape_binary)
         return false;

@@ -119,8 +119,8 @@ struct op_def {
     void (*expand)(const struct op_use *u, hone_t *out);
     const char *no_expand;
     /* The same over a new leading dimension of n: operands with many[i] have it, the others are meant for all. What
-     * depends on the step of a chain alone is so done for all steps at once. NULL: elementwise operations do without
-     * (op_batch knows them), others stay in the chain. */
+     * depends on the step of a chain alone is so done for all steps at once. May decline by leaving out[0]
+     * HONE_NONE. NULL: elementwise operations do without (op_batch knows them), others stay in the chain. */
     void (*batch)(const struct op_use *u, const bool *many, int64_t n, hone_t *out);
     struct op_cost (*cost)(const struct op_call *c); /* NULL: one flop an element of the results */
     const char *onnx, *no_onnx;                      /* ONNX operator, or how it is exported otherwise */

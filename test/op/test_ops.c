@@ -112,6 +112,10 @@ static void batch_equals_single(struct check *c, struct harness *h)
         struct op_call call = ir_call(q.g, &q.g->nodes[q.g->n_nodes - 1], tin, tout);
         for (int i = 0; i < h->k->n_in; i++) {
             hone_shape s = tin[i].shape, lead = {s.rank + 1, {1}};
+            if (s.rank == HONE_MAX_RANK) { /* no dimension more: declined */
+                hone_graph_destroy(q.g);
+                return;
+            }
             memcpy(lead.dim + 1, s.dim, sizeof *s.dim * (size_t)s.rank);
             many[i] = one < 0 || one == i;
             hone_t x = hone_reshape(q.in[i], lead);
