@@ -221,7 +221,12 @@ all | --check) all ;;
 *) sed -n '4,10s/^# //p' "$0"; [ "$mode" = --help ]; exit $(($? * 2)) ;;
 esac
 [ ${#names[@]} != 0 ] || error "dev/faults/ holds no fault"
-for ((k = 0; k < ${#names[@]}; k++)); do applies "$k"; done
+# all are looked at, whichever run; but who works on a few must not wait for the others
+if [ "$mode" = --only ]; then
+    for k in "${pick[@]}"; do applies "$k"; done
+else
+    for ((k = 0; k < ${#names[@]}; k++)); do applies "$k"; done
+fi
 if [ "$mode" = --check ]; then
     echo "${#names[@]} faults, $errors errors"
     [ $errors = 0 ]

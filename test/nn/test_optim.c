@@ -1,69 +1,9 @@
-/* The optimiser: against PyTorch, against plain arithmetic in double, and what it leaves alone. */
+/* The optimiser against plain arithmetic in double, group by group, and what it leaves alone. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/kit.h"
-#include "nn/golden.h"
-
-/* --- against PyTorch: ten steps on one batch --- */
-
-static void ten_steps(struct check *c, struct golden *g, const char *run, double max_norm, bool params)
-{
-    char name[160];
-    hone_adamw_config o;
-    hone_field_defaults(hone_adamw_fields(), &o);
-    o.beta1 = 0.95;
-    o.decay_plain = true;
-    o.max_norm = max_norm;
-    hone_store *start = hone_store_create(g->ctx, g->layout, &g->err), *stores[2];
-    hone_store_copy(start, g->param, &g->err);
-    hone_optim *opt = hone_optim_create(g->cpu, g->param, &o, &g->err);
-    hone_nn nn = golden_nn(g);
-    hone_nn_gradients(&nn, golden_build(g, &nn).loss, NULL);
-    hone_program *p = hone_compile(g->cpu, nn.g, NULL, &g->err);
-    hone_graph_destroy(nn.g);
-    float loss[10] = {0}, norm[10] = {0};
-    for (int i = 0; i < 10 && opt && p; i++) {
-        hone_optim_report r = {0};
-        const void *in[4];
-        golden_inputs(g, p, in);
-        hone_optim_bind(opt, p, stores);
-        hone_run(p, &(hone_run_args){.inputs = in, .stores = stores}, &g->err);
-        if (hone_wait(p, &g->err) != HONE_OK)
-            break;
-        loss[i] = golden_result(p, "loss")[0];
-        hone_optim_step(opt, &(hone_optim_args){.lr = 1e-3, .decay = 1}, &r, &g->err);
-        norm[i] = r.grad_norm;
-    }
-    CHECK_MSG(c, g->err.code == HONE_OK && opt && hone_optim_count(opt) == 10, "%s: %s", g->err.where, g->err.text);
-    golden_compare(g, c, strcat(strcpy(name, "loss/"), run), loss, 10, 1e-5);
-    golden_compare(g, c, strcat(strcpy(name, "norm/"), run), norm, 10, 1e-5);
-    for (int i = 0; params && i < hone_layout_count(g->layout); i++) {
-        hone_shape s = hone_layout_shape(g->layout, i);
-        snprintf(name, sizeof name, "%s/param/%s", run, hone_layout_name(g->layout, i));
-        golden_compare(g, c, name, hone_store_get(g->param, i), hone_numel(&s), 1e-4);
-    }
-    hone_store_copy(g->param, start, &g->err);
-    hone_program_destroy(p);
-    hone_optim_destroy(opt);
-    hone_store_destroy(start);
-}
-
-static void against_pytorch(struct check *c, const char *net)
-{
-    struct golden g;
-    if (!golden_open(&g, c, net))
-        return;
-    const bool params = !strcmp(net, "mlp");
-    if (check_case(c, "%s: ten steps", net))
-        ten_steps(c, &g, "adamw", 0, params);
-    if (check_case(c, "%s: ten steps, clipped", net))
-        ten_steps(c, &g, "adamw_clip", 1, params);
-    golden_close(&g, c);
-}
-
-/* --- against plain arithmetic --- */
+#include "hone/nn.h"
 
 enum { W, B, F, TENSORS, SIZE = 4 }; /* a weight, a bias, a frozen one, each of SIZE numbers */
 
@@ -303,98 +243,16 @@ static void frozen(struct check *c, struct kit *k)
     hone_layout_destroy(l);
 }
 
-/* --- refusals, and no memory --- */
-
-static void refusals(struct check *c, struct kit *k)
-{
-    static const struct {
-        hone_optim_args a;
-        const char *says;
-    } t[] = {{{-1, 1, 1}, "lr must be 0 or more; got -1"},    {{NAN, 1, 1}, "lr must be 0 or more; got nan"},
-             {{1, -1, 1}, "scale must be more than 0"},       {{1, INFINITY, 1}, "got inf"},
-             {{1, 1, 1.5}, "decay of the average must be 0"}, {{1, 1, NAN}, "got nan"}};
-    if (!check_case(c, "refused: settings out of range, a store in use"))
-        return;
-    hone_adamw_config o;
-    hone_field_defaults(hone_adamw_fields(), &o);
-    hone_layout *l = layout(k);
-    hone_store *param = hone_store_create(k->ctx, l, &k->err);
-    hone_optim *opt = hone_optim_create(k->cpu, param, &o, &k->err);
-    for (size_t i = 0; opt && i < sizeof t / sizeof t[0]; i++) {
-        hone_err e = {0};
-        CHECK_MSG(c, hone_optim_step(opt, &t[i].a, NULL, &e) == HONE_E_ARG && strstr(e.text, t[i].says), "%zu: %s", i,
-                  e.text);
-    }
-    CHECK(c, store_lease(param, false));
-    CHECK(c, hone_optim_step(opt, &(hone_optim_args){1, 1, 1}, NULL, NULL) == HONE_E_BUSY);
-    store_release(param, false);
-    CHECK(c, hone_optim_step(opt, &(hone_optim_args){1, 1, 1}, NULL, &k->err) == HONE_OK && hone_optim_count(opt) == 1);
-    const uint64_t before = hone_ctx_mem(k->ctx).allocations;
-    CHECK(c, hone_optim_step(opt, &(hone_optim_args){1, 0, 1}, NULL, &k->err) == HONE_OK);
-    CHECK(c, hone_ctx_mem(k->ctx).allocations == before);
-    hone_err e = {0};
-    o.beta1 = 1;
-    CHECK(c, !hone_optim_create(k->cpu, param, &o, &e) && e.code == HONE_E_CONFIG && strstr(e.text, "beta1"));
-    CHECK(c, !hone_optim_store(opt, "average") && hone_optim_store(opt, "param") == param);
-    hone_optim_destroy(opt);
-    hone_optim_destroy(NULL);
-    hone_store_destroy(param);
-    hone_layout_destroy(l);
-}
-
-static void no_memory(struct check *c)
-{
-    if (!check_case(c, "each allocation may fail"))
-        return;
-    hone_adamw_config o;
-    hone_field_defaults(hone_adamw_fields(), &o);
-    o.average = true;
-    o.max_norm = 1;
-    long calls = 0;
-    for (long n = 0; n <= calls; n++) {
-        struct failing f = {.countdown = n};
-        hone_allocator a = kit_failing(&f);
-        struct kit k = {0};
-        k.ctx = hone_ctx_create(&(hone_ctx_options){.allocator = &a}, &k.err);
-        hone_layout *l = NULL;
-        hone_store *param = NULL;
-        hone_optim *opt = NULL;
-        if (k.ctx) {
-            k.cpu = hone_device_open(k.ctx, "cpu", &k.err);
-            l = k.err.code == HONE_OK ? hone_layout_create(k.ctx, &k.err) : NULL;
-            if (l)
-                hone_layout_add(l, "w", HONE_SHAPE(SIZE), HONE_GROUP_DECAY, (hone_init){0}, &k.err);
-            param = l ? hone_store_create(k.ctx, l, &k.err) : NULL;
-            opt = param ? hone_optim_create(k.cpu, param, &o, &k.err) : NULL;
-        }
-        CHECK_MSG(c, n == 0 ? opt != NULL : !opt && k.err.code == HONE_E_NOMEM, "%ld: %s: %s", n, k.err.where,
-                  k.err.text);
-        hone_optim_destroy(opt);
-        hone_store_destroy(param);
-        hone_layout_destroy(l);
-        hone_device_close(k.cpu);
-        hone_ctx_destroy(k.ctx);
-        CHECK_MSG(c, f.live == 0, "%ld: %ld blocks leaked", n, f.live);
-        if (n == 0)
-            calls = f.calls;
-    }
-    CHECK(c, calls > 50);
-}
-
 void suite_optim(struct check *c)
 {
     struct kit k;
     kit_open(&k, NULL);
-    against_pytorch(c, "mlp");
-    against_pytorch(c, "unet");
     arithmetic(c, &k);
     skips(c, &k);
     resumes(c, &k);
     frozen(c, &k);
-    refusals(c, &k);
     if (check_case(c, "nothing leaks"))
         kit_close(&k, c);
     else
         kit_close(&k, &(struct check){.open = 1});
-    no_memory(c);
 }

@@ -1,0 +1,255 @@
+/* Passes change how a graph is worked out, never what comes out: graphs near to the patterns that passes look for, each
+ * compiled with and without them. */
+#include <math.h>
+#include <stdio.h>
+
+#include "graph/kit.h"
+#include "hone/random.h"
+
+static hone_t drawn(hone_graph *g, const char *name, hone_shape s)
+{
+    float x[2048];
+    hone_fill_normal(x, (size_t)hone_numel(&s), 11, hone_stream(name), 0, 0);
+    return hone_const(g, HONE_F32, s, x);
+}
+
+static hone_t input(hone_graph *g, const char *name, hone_shape s)
+{
+    return hone_input(g, name, HONE_F32, s);
+}
+
+/* --- convolution blocks: x [B,6,8] -> [B,8,8] --- */
+
+static hone_t conv(hone_t x, const char *name, int64_t stride, int64_t padding, int64_t dilation)
+{
+    char full[2][32];
+    snprintf(full[0], sizeof full[0], "%s/w", name);
+    snprintf(full[1], sizeof full[1], "%s/b", name);
+    hone_t w = drawn(x.g, full[0], HONE_SHAPE(8, hone_type_of(x).shape.dim[1], 3));
+    return hone_conv1d(x, w, drawn(x.g, full[1], HONE_SHAPE(8)), stride, padding, dilation);
+}
+
+static hone_t norm(hone_t x, int64_t groups)
+{
+    return hone_group_norm(x, drawn(x.g, "gamma", HONE_SHAPE(8)), drawn(x.g, "beta", HONE_SHAPE(8)), groups, 0.5);
+}
+
+static hone_t film(hone_t x, hone_t scale, hone_t shift)
+{
+    return hone_add(hone_mul(scale, x), shift);
+}
+
+static void whole_block(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 6, 8)), a = input(g, "a", HONE_SHAPE(2, 8, 1));
+    hone_t y = film(hone_mish(norm(conv(x, "one", 1, 1, 1), 4)), a, input(g, "b", HONE_SHAPE(2, 8, 1)));
+    hone_output(hone_add(conv(x, "skip", 1, 1, 1), norm(conv(y, "two", 1, 1, 1), 2)), "y");
+}
+
+static void inner_values_read(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 6, 8)), c = conv(x, "one", 1, 1, 1), n = norm(c, 4), m = hone_silu(n);
+    hone_t s = hone_mul(m, input(g, "a", HONE_SHAPE(2, 8, 1)));
+    hone_output(hone_add(s, input(g, "b", HONE_SHAPE(2, 8, 1))), "y");
+    hone_output(c, "conv");
+    hone_output(n, "norm");
+    hone_output(m, "act");
+    hone_output(s, "scaled");
+}
+
+static void statistics_read(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 6, 8)), out[3];
+    hone_t in[3] = {conv(x, "one", 1, 1, 1), drawn(g, "gamma", HONE_SHAPE(8)), drawn(g, "beta", HONE_SHAPE(8))};
+    op_emit(&op_group_norm, 3, in, &(struct op_attr){.i = {4}, .f = {0.5}}, out);
+    hone_output(hone_mish(out[0]), "y");
+    hone_output(out[1], "mean");
+    hone_output(out[2], "rstd");
+}
+
+static void dilated(hone_graph *g)
+{
+    hone_output(hone_mish(norm(conv(input(g, "x", HONE_SHAPE(2, 6, 8)), "one", 1, 2, 2), 4)), "y");
+}
+
+static void strided(hone_graph *g)
+{
+    hone_output(hone_relu(norm(conv(input(g, "x", HONE_SHAPE(2, 6, 8)), "one", 2, 1, 1), 4)), "y");
+}
+
+static void large_batch(hone_graph *g)
+{
+    hone_output(hone_mish(norm(conv(input(g, "x", HONE_SHAPE(5, 6, 8)), "one", 1, 1, 1), 4)), "y");
+}
+
+/* The sum broadcasts one of its operands: over samples, over time, over channels. */
+static void sums_that_stretch(hone_graph *g)
+{
+    static const struct {
+        const char *name;
+        hone_shape s;
+    } t[] = {{"one sample", {3, {1, 8, 8}}},
+             {"one time", {3, {2, 8, 1}}},
+             {"one channel", {3, {2, 1, 8}}},
+             {"a row", {1, {8}}},
+             {"a number", {0, {0}}}};
+    hone_t x = input(g, "x", HONE_SHAPE(2, 6, 8));
+    for (int i = 0; i < 5; i++) {
+        hone_t y = norm(conv(x, t[i].name, 1, 1, 1), 4), z = input(g, t[i].name, t[i].s);
+        hone_output(i % 2 ? hone_add(z, y) : hone_add(y, z), t[i].name);
+    }
+}
+
+static void film_of_one_step(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 6, 1)), a = input(g, "a", HONE_SHAPE(2, 8, 1));
+    hone_output(film(hone_mish(norm(conv(x, "one", 1, 1, 1), 4)), a, input(g, "b", HONE_SHAPE(2, 8, 1))), "y");
+}
+
+static void concat_before(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 6, 8)), y = hone_mish(norm(conv(x, "one", 1, 1, 1), 4));
+    hone_output(hone_mish(norm(conv(hone_concat(3, (hone_t[]){y, x, y}, 1), "two", 1, 1, 1), 2)), "channels");
+    hone_output(norm(conv(hone_concat(2, (hone_t[]){y, y}, 2), "three", 1, 1, 1), 8), "time");
+}
+
+static void transposed(hone_graph *g)
+{
+    static const struct {
+        const char *name;
+        int64_t taps, stride, padding, extra;
+    } t[] = {{"4 2 1", 4, 2, 1, 0},   {"4 2 0", 4, 2, 0, 0}, {"4 2 2", 4, 2, 2, 0},
+             {"4 2 1 1", 4, 2, 1, 1}, {"4 1 1", 4, 1, 1, 0}, {"3 2 1", 3, 2, 1, 0}};
+    hone_t x = norm(conv(input(g, "x", HONE_SHAPE(2, 6, 8)), "one", 1, 1, 1), 4);
+    for (int i = 0; i < 6; i++)
+        hone_output(hone_conv_transpose1d(x, drawn(g, t[i].name, HONE_SHAPE(8, 5, t[i].taps)),
+                                          drawn(g, "tb", HONE_SHAPE(5)), t[i].stride, t[i].padding, t[i].extra),
+                    t[i].name);
+}
+
+/* --- dense layers on concats of what changes unequally often --- */
+
+static void split_last(hone_graph *g)
+{
+    hone_t fixed = hone_silu(drawn(g, "fixed", HONE_SHAPE(3, 4))), x = input(g, "x", HONE_SHAPE(3, 6));
+    hone_t both = hone_mish(hone_affine(hone_concat(3, (hone_t[]){fixed, x, fixed}, 1), 2, 0.5));
+    hone_output(hone_linear(both, drawn(g, "w", HONE_SHAPE(5, 14)), drawn(g, "b", HONE_SHAPE(5))), "y");
+    hone_output(hone_linear(both, drawn(g, "w2", HONE_SHAPE(2, 14)), HONE_NONE), "no bias");
+    hone_output(both, "both");
+}
+
+static void split_other_axis(hone_graph *g)
+{
+    hone_t fixed = drawn(g, "fixed", HONE_SHAPE(3, 4)), x = input(g, "x", HONE_SHAPE(3, 4));
+    hone_t both = hone_mish(hone_concat(2, (hone_t[]){fixed, x}, 0));
+    hone_output(hone_linear(both, drawn(g, "w", HONE_SHAPE(5, 4)), drawn(g, "b", HONE_SHAPE(5))), "y");
+}
+
+static hone_t step(void *user, hone_t x, const hone_t *rows)
+{
+    hone_t obs = *(hone_t *)user;
+    hone_t time = hone_broadcast(hone_reshape(rows[0], HONE_SHAPE(1, 2)), HONE_SHAPE(3, 2));
+    hone_t both = hone_silu(hone_concat(3, (hone_t[]){x, time, obs}, 1));
+    hone_t h = hone_linear(both, drawn(x.g, "w", HONE_SHAPE(4, 9)), drawn(x.g, "b", HONE_SHAPE(4)));
+    hone_t other = hone_linear(hone_concat(2, (hone_t[]){time, hone_slice(obs, 1, 0, 2)}, 0),
+                               drawn(x.g, "w2", HONE_SHAPE(4, 2)), HONE_NONE);
+    return hone_add(hone_affine(h, 0.25, 0), hone_slice(other, 0, 2, 3));
+}
+
+static void split_in_chain(hone_graph *g)
+{
+    hone_t obs = input(g, "obs", HONE_SHAPE(3, 3)), times = drawn(g, "times", HONE_SHAPE(5, 2));
+    hone_t x = input(g, "x", HONE_SHAPE(3, 4));
+    hone_output(hone_chain(x, &(hone_chain_options){.steps = 5, .tables = &times, .n_tables = 1}, step, &obs), "y");
+}
+
+/* --- all of them --- */
+
+static const struct {
+    const char *name;
+    void (*build)(hone_graph *g);
+    int fused; /* conv_blocks there must be at least; 0: there must be none; -1: never mind */
+} graphs[] = {
+    {"a whole block", whole_block, 3},
+    {"inner values of a block are read", inner_values_read, -1},
+    {"statistics of its norm are read", statistics_read, -1},
+    {"a dilated convolution", dilated, 0},
+    {"a strided convolution", strided, 1},
+    {"a large batch", large_batch, 0},
+    {"sums that stretch an operand", sums_that_stretch, 5},
+    {"one step of time", film_of_one_step, -1},
+    {"concats before a block", concat_before, 3},
+    {"transposed convolutions", transposed, 2},
+    {"a concat along the last axis", split_last, -1},
+    {"a concat along another axis", split_other_axis, -1},
+    {"concats in a chain", split_in_chain, -1},
+};
+
+/* Compiles with `o`, runs on drawn inputs, keeps all outputs; returns how many numbers, *blocks how many conv_blocks.
+ */
+static int outcome(struct check *c, struct kit *k, hone_graph *g, const hone_compile_options *o, float *out,
+                   int *blocks)
+{
+    static float x[8][2048];
+    const void *in[8];
+    int n = 0;
+    hone_program *p = hone_compile(k->cpu, g, o, &k->err);
+    for (int i = 0; p && i < hone_program_inputs(p); i++) {
+        hone_type t = hone_program_input_type(p, i);
+        hone_fill_normal(x[i], (size_t)hone_numel(&t.shape), 12, hone_stream(hone_program_input_name(p, i)), 0, 0);
+        in[i] = x[i];
+    }
+    const bool ran = kit_run(k, p, in, NULL, 0);
+    CHECK_MSG(c, ran, "%s: %s", k->err.where, k->err.text);
+    k->err = (hone_err){0};
+    for (int i = 0; ran && i < hone_program_outputs(p); i++) {
+        hone_type t = hone_program_output_type(p, i);
+        const float *y = hone_result(p, i);
+        for (int64_t j = 0; j < hone_numel(&t.shape); j++)
+            out[n++] = y[j];
+    }
+    *blocks = 0;
+    for (int32_t i = 0; ran && i < p->plan.n_steps; i++)
+        if (p->plan.steps[i].kind == PLAN_RUN)
+            *blocks += p->g->nodes[p->plan.steps[i].node].def == &op_conv_block;
+    hone_program_destroy(p);
+    return n;
+}
+
+void suite_passes(struct check *c)
+{
+    static const hone_compile_options plain = {.plain = true}, modes[] = {{.name = "as it is"}, {.debug = true}};
+    static float want[8192], got[8192];
+    struct kit k;
+    kit_open(&k, NULL);
+    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+        if (!check_case(c, "%s", graphs[i].name))
+            continue;
+        int blocks;
+        hone_graph *g = hone_graph_create(k.ctx, &k.err);
+        graphs[i].build(g);
+        const int n = outcome(c, &k, g, &plain, want, &blocks);
+        CHECK(c, n > 0 && blocks == 0);
+        for (int m = 0; m < 2; m++) {
+            float largest = 1, worst = 0;
+            int at = 0;
+            CHECK(c, outcome(c, &k, g, &modes[m], got, &blocks) == n);
+            CHECK_MSG(c, graphs[i].fused < 0 || (graphs[i].fused ? blocks >= graphs[i].fused : blocks == 0),
+                      "%d blocks", blocks);
+            for (int q = 0; q < n; q++) {
+                largest = fmaxf(largest, fabsf(want[q]));
+                if (!(fabsf(got[q] - want[q]) <= worst)) {
+                    worst = fabsf(got[q] - want[q]);
+                    at = q;
+                }
+            }
+            CHECK_MSG(c, worst <= 1e-5f * largest, "number %d: %g, should be %g", at, (double)got[at],
+                      (double)want[at]);
+        }
+        hone_graph_destroy(g);
+    }
+    if (check_case(c, "nothing leaks"))
+        kit_close(&k, c);
+    else
+        kit_close(&k, &(struct check){.open = 1});
+}
