@@ -139,5 +139,11 @@ if [ -w /dev/full ]; then
     "$hone" ops >/dev/full 2>"$tmp/full"
     expect 0 "could not be written" cat "$tmp/full"
 fi
+# every objective learns the four modes: shares 25 +- 2 %, 95 % within 3 standard deviations, or exit 1
+expect 0 "report:" "$hone" demo density --seed 1 --out "$tmp/demo"
+expect 0 "<td>v<td>" cat "$tmp/demo/report.html"
+expect 1 "missed" "$hone" demo density --steps 20 --out "$tmp/demo"
+expect 2 "there is no demo" "$hone" demo densty
+expect 2 'did you mean "batch"' "$hone" demo density --set bach=3
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
