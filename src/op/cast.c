@@ -1,11 +1,14 @@
-/* cast: to another element type. To i32: towards zero; to bool: x != 0. Between f32 and others no gradient passes, for
- * none of the others has one. */
+/* cast: to another element type. To i32: towards zero, what i32 cannot hold to its nearest value, NaN to 0; to bool:
+ * x != 0, so NaN is true. Types other than f32 have no gradient, so none passes; a cast to the type that x has already
+ * is x itself, and passes it. */
 #include <math.h>
 
 #include "op/op.h"
 
 hone_t hone_cast(hone_t x, hone_dtype to)
 {
+    if (op_has(x) && hone_type_of(x).dtype == to)
+        return x;
     return op_emit(&op_cast, 1, &x, &(struct op_attr){.i = {to}}, NULL);
 }
 
@@ -22,10 +25,15 @@ static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
     return HONE_OK;
 }
 
+static double to_i32(double x)
+{
+    return x != x ? 0 : x >= INT32_MAX ? INT32_MAX : x <= INT32_MIN ? INT32_MIN : trunc(x);
+}
+
 static void ref(const struct op_call *c, const double *const *in, double *const *out)
 {
     for (int64_t i = 0, n = op_numel(&c->out[0]); i < n; i++)
-        out[0][i] = c->attr.i[0] == HONE_BOOL ? in[0][i] != 0 : c->attr.i[0] == HONE_I32 ? trunc(in[0][i]) : in[0][i];
+        out[0][i] = c->attr.i[0] == HONE_BOOL ? in[0][i] != 0 : c->attr.i[0] == HONE_I32 ? to_i32(in[0][i]) : in[0][i];
 }
 
 static void batch(const struct op_use *u, const bool *many, int64_t n, hone_t *out)
@@ -40,6 +48,7 @@ static const struct op_case cases[] = {
     {"index to f32", 1, {OP_I32(37)}, {.i = {HONE_F32}}, .below = 1000},
     {"mask to f32", 1, {OP_BOOL(37)}, {.i = {HONE_F32}}},
     {"to index", 1, {OP_F32(37)}, {.i = {HONE_I32}}},
+    {"far to index", 1, {OP_F32(37)}, {.i = {HONE_I32}}, .lo = -1e10, .hi = 1e10},
     {"to mask", 1, {OP_I32(37)}, {.i = {HONE_BOOL}}, .below = 2},
     {"f32 to mask", 1, {OP_F32(5)}, {.i = {HONE_BOOL}}},
     {"empty", 1, {OP_U8(0)}, {.i = {HONE_F32}}},

@@ -1,6 +1,4 @@
 /* div: x / y, broadcasting. */
-#include <math.h>
-
 #include "op/op.h"
 
 hone_t hone_div(hone_t x, hone_t y)
@@ -21,7 +19,6 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
     hone_t x = u->in[0], y = u->in[1], z = u->out[0], d = dout[0];
-    (void)z;
     din[0] = op_unbroadcast(hone_div(d, y), x);
     din[1] = op_unbroadcast(hone_affine(hone_div(hone_mul(d, z), y), -1, 0), y);
 }

@@ -20,10 +20,8 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    hone_t x = u->in[0], y = u->out[0], d = dout[0];
-    (void)x;
-    (void)y;
-    din[0] = hone_mul(d, hone_affine(hone_exp(hone_affine(hone_mul(x, x), -1, 0)), 1.1283791670955126, 0));
+    hone_t x = u->in[0];
+    din[0] = hone_mul(dout[0], hone_affine(hone_exp(hone_affine(hone_mul(x, x), -1, 0)), 1.1283791670955126, 0));
 }
 
 static const struct op_case cases[] = {OP_UNARY_CASES};

@@ -20,12 +20,10 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    hone_t x = u->in[0], y = u->out[0], d = dout[0];
-    (void)x;
-    (void)y;
-    din[0] = hone_mul(
-        d, hone_add(hone_affine(hone_erf(hone_affine(x, 0.70710678118654752, 0)), 0.5, 0.5),
-                    hone_mul(x, hone_affine(hone_exp(hone_affine(hone_mul(x, x), -0.5, 0)), 0.3989422804014327, 0))));
+    hone_t x = u->in[0];
+    din[0] = hone_mul(dout[0], hone_add(hone_affine(hone_erf(hone_affine(x, 0.70710678118654752, 0)), 0.5, 0.5),
+                                        hone_mul(x, hone_affine(hone_exp(hone_affine(hone_mul(x, x), -0.5, 0)),
+                                                                0.3989422804014327, 0))));
 }
 
 static void expand(const struct op_use *u, hone_t *out)

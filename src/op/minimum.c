@@ -1,6 +1,4 @@
-/* minimum: the smaller of x and y, broadcasting. */
-#include <math.h>
-
+/* minimum: the smaller of x and y, broadcasting; NaN where either is NaN. */
 #include "op/op.h"
 
 hone_t hone_minimum(hone_t x, hone_t y)
@@ -10,7 +8,7 @@ hone_t hone_minimum(hone_t x, hone_t y)
 
 static double f(double x, double y)
 {
-    return x < y ? x : y;
+    return x < y || x != x ? x : y;
 }
 
 static void ref(const struct op_call *c, const double *const *in, double *const *out)
@@ -18,10 +16,10 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
     op_ref_binary(c, in, out, f);
 }
 
+/* The sign of x - y picks 1, 1/2 or 0. */
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    hone_t x = u->in[0], y = u->in[1], z = u->out[0], d = dout[0];
-    (void)z;
+    hone_t x = u->in[0], y = u->in[1], d = dout[0];
     din[0] = op_unbroadcast(hone_mul(d, hone_affine(hone_sign(hone_sub(x, y)), -0.5, 0.5)), x);
     din[1] = op_unbroadcast(hone_mul(d, hone_affine(hone_sign(hone_sub(x, y)), 0.5, 0.5)), y);
 }

@@ -27,10 +27,7 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    hone_t x = u->in[0], y = u->out[0], d = dout[0];
-    (void)x;
-    (void)y;
-    din[0] = hone_mul(d, mish_slope(x));
+    din[0] = hone_mul(dout[0], mish_slope(u->in[0]));
 }
 
 static void expand(const struct op_use *u, hone_t *out)

@@ -16,8 +16,10 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    double a = u->call->attr.f[0];
-    din[0] = hone_mul(dout[0], hone_affine(hone_pow_scalar(u->in[0], a - 1), a, 0));
+    const double a = u->call->attr.f[0];
+    if (a == 0) /* constant; 0 x^-1 would be NaN at 0 */
+        return;
+    din[0] = a == 1 ? dout[0] : hone_mul(dout[0], hone_affine(hone_pow_scalar(u->in[0], a - 1), a, 0));
 }
 
 #define POW(name, shape, a)                                                                                            \
@@ -27,6 +29,7 @@ static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 static const struct op_case cases[] = {
     POW("vector", OP_F32(7), 1.5),    POW("scalar", OP_F32_SCALAR, 2), POW("empty", OP_F32(3, 0), 2),
     POW("batch", OP_F32(2, 3), -1.5), POW("long", OP_F32(1037), 0.5),  {"negative", 1, {OP_F32(9)}, {.f = {3}}},
+    POW("itself", OP_F32(5), 1),      POW("one", OP_F32(5), 0),
 };
 static const struct op_case bad[] = {{"integers", 1, {OP_I32(3)}, {.f = {2}}}};
 

@@ -1,6 +1,4 @@
 /* reciprocal: 1 / x. */
-#include <math.h>
-
 #include "op/op.h"
 
 hone_t hone_reciprocal(hone_t x)
@@ -20,10 +18,8 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    hone_t x = u->in[0], y = u->out[0], d = dout[0];
-    (void)x;
-    (void)y;
-    din[0] = hone_affine(hone_mul(d, hone_mul(y, y)), -1, 0);
+    hone_t y = u->out[0];
+    din[0] = hone_affine(hone_mul(dout[0], hone_mul(y, y)), -1, 0);
 }
 
 static const struct op_case cases[] = {

@@ -1,6 +1,4 @@
-/* sign: -1, 0 or 1. */
-#include <math.h>
-
+/* sign: -1, 0 or 1; NaN of NaN. */
 #include "op/op.h"
 
 hone_t hone_sign(hone_t x)
@@ -10,7 +8,7 @@ hone_t hone_sign(hone_t x)
 
 static double f(double x)
 {
-    return (x > 0) - (x < 0);
+    return x == x ? (x > 0) - (x < 0) : x;
 }
 
 static void ref(const struct op_call *c, const double *const *in, double *const *out)
