@@ -1,5 +1,6 @@
 /* hone: one verb, one file. */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,9 @@ static void wait_passively(char **argv)
 int main(int argc, char **argv)
 {
     wait_passively(argv);
+#ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_IGN); /* a file larger than allowed is an error of the write, told and cleaned up after */
+#endif
     if (argc < 2) {
         usage(stderr);
         return CLI_USAGE;

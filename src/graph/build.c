@@ -218,6 +218,10 @@ static hone_t fail(hone_graph *g, hone_status code, const char *what, const char
 
 static hone_t add_input(hone_graph *g, const char *name, struct op_attr a)
 {
+    if (!name || !*name)
+        return fail(g, HONE_E_ARG, "input", name, "needs a name");
+    if (a.i[0] == HONE_F64 || a.i[0] == HONE_I64)
+        return fail(g, HONE_E_ARG, "input", name, "cannot be of 64 bits: no operation takes that");
     for (int i = 0; i < g->n_inputs; i++)
         if (!strcmp(g->inputs[i].name, name))
             return fail(g, HONE_E_ARG, "input", name, "is declared twice");
@@ -248,6 +252,8 @@ hone_t hone_const(hone_graph *g, hone_dtype dtype, hone_shape shape, const void 
 {
     int64_t n = hone_numel(&shape);
     struct op_attr a = op_source_attr((hone_type){dtype, shape});
+    if (!data && n > 0)
+        return fail(g, HONE_E_ARG, "constant", NULL, "has no data");
     if (n < 0)
         return op_emit_in(g, &op_constant, 0, NULL, &a, NULL, 0, NULL);
     return op_emit_in(g, &op_constant, 0, NULL, &a, data, (size_t)n * hone_dtype_size(dtype), NULL);
@@ -265,6 +271,8 @@ hone_t hone_full(hone_graph *g, hone_shape shape, float value)
 
 static hone_t add_random(hone_graph *g, const char *stream, hone_dtype dtype, hone_shape shape, int kind, int32_t below)
 {
+    if (!stream)
+        return fail(g, HONE_E_ARG, "random stream", stream, "needs a name");
     struct op_attr a = op_source_attr((hone_type){dtype, shape});
     uint64_t key = hone_stream(stream);
     if (g->loop)
@@ -394,6 +402,10 @@ void hone_output(hone_t x, const char *name)
     if (!x.g || x.id < 0)
         return;
     hone_graph *g = x.g;
+    if (!name || !*name) {
+        fail(g, HONE_E_ARG, "output", name, "needs a name");
+        return;
+    }
     for (int i = 0; i < g->n_outputs; i++)
         if (!strcmp(g->outputs[i].name, name)) {
             fail(g, HONE_E_ARG, "output", name, "is declared twice");

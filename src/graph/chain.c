@@ -47,7 +47,9 @@ static hone_t unrolled(hone_t x, const hone_chain_options *o, hone_chain_fn body
             rows[i] = row_at(o->tables[i], s);
         x = body(user, x, rows);
         hone_type t = hone_type_of(x);
-        if (x.g == g && x.id >= 0 && (t.dtype != start.dtype || !hone_shape_equal(&t.shape, &start.shape)))
+        if (x.g != g)
+            return refuse(g, "the body must return a value of its graph");
+        if (x.id >= 0 && (t.dtype != start.dtype || !hone_shape_equal(&t.shape, &start.shape)))
             return refuse(g, "the body must return what it is given: one type, one shape");
     }
     return x;

@@ -12,8 +12,10 @@ static void classify(struct plan *p)
 {
     hone_graph *g = p->g;
     for (int i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].def == &op_store)
+        if (g->nodes[i].def == &op_store) {
             p->role_written[g->nodes[i].attr.i[STORE_ROLE]] = true;
+            p->writes_groups = p->writes_groups || g->nodes[i].attr.i[STORE_TENSOR] < 0;
+        }
     for (int i = 0; i < g->n_nodes; i++) {
         const struct ir_node *n = &g->nodes[i];
         bool early = n->def == &op_constant || (n->def == &op_slot && !p->role_written[n->attr.i[SLOT_ROLE]]);

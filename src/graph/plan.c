@@ -219,8 +219,10 @@ static hone_status make_buffers(struct plan *p, hone_err *err)
     hone_graph *g = p->g;
     hone_status s = HONE_OK;
     for (int i = 0; i < g->n_nodes && s == HONE_OK; i++) /* filled before the first step */
-        if (g->nodes[i].def == &op_input || g->nodes[i].def == &op_random)
+        if (g->nodes[i].def == &op_input || g->nodes[i].def == &op_random) {
+            touch(p, g->nodes[i].out0, p->n_prepare); /* even if unused: it must not lie on what was prepared */
             s = buffer_for(p, g->nodes[i].out0, -1, err);
+        }
     for (int32_t i = 0; i < p->n_steps && s == HONE_OK; i++) {
         struct plan_step *t = &p->steps[i];
         if (t->kind == PLAN_COPY && t->to >= 0)

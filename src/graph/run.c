@@ -153,6 +153,16 @@ static bool stale(const hone_program *p)
     return !p->prepared;
 }
 
+/* A group is written with its padding, which is zero by promise. */
+static void clear_padding(hone_program *p)
+{
+    for (int i = 0; i < p->g->n_nodes; i++) {
+        const struct ir_node *n = &p->g->nodes[i];
+        if (n->def == &op_store && n->attr.i[STORE_TENSOR] < 0)
+            store_clear_padding(p->store[n->attr.i[STORE_ROLE]], (int)(-1 - n->attr.i[STORE_TENSOR]));
+    }
+}
+
 static hone_status execute(hone_program *p, hone_err *err)
 {
     hone_status s = HONE_OK;
@@ -170,6 +180,8 @@ static hone_status execute(hone_program *p, hone_err *err)
         s = program_steps(p, p->plan.n_prepare, p->plan.n_steps, err);
     if (s == HONE_OK)
         s = p->device->def->sync(p->device->dev, err);
+    if (p->plan.writes_groups)
+        clear_padding(p);
     program_release(p);
     p->finished = s == HONE_OK;
     return s;

@@ -228,6 +228,16 @@ void store_release(hone_store *s, bool write)
     }
 }
 
+void store_clear_padding(hone_store *s, int group)
+{
+    for (int i = 0; i < s->layout->n; i++) {
+        const struct tensor *t = &s->layout->tensors[i];
+        const int64_t whole = (t->length + FLOATS_ALIGN - 1) / FLOATS_ALIGN * FLOATS_ALIGN;
+        for (int64_t k = t->length; t->group == group && k < whole; k++)
+            s->slab[t->at + k] = 0;
+    }
+}
+
 static hone_status busy(hone_err *err)
 {
     return err_set(err, HONE_E_BUSY, "store", "a program is using it");

@@ -25,6 +25,9 @@ struct hone_store {
     atomic_int lease;         /* 0: free; n > 0: read by n programs; -1: written by one */
 };
 
+/* Sets the padding between the tensors of a group to zero, whatever was written there. */
+void store_clear_padding(hone_store *s, int group);
+
 /* Take or give back the right to read or write; false: somebody else has it. */
 bool store_lease(hone_store *s, bool write);
 void store_release(hone_store *s, bool write);

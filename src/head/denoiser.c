@@ -59,6 +59,8 @@ hone_t hone_denoise(hone_denoiser d, hone_t x, hone_t t, hone_t cond)
     hone_type tx = hone_type_of(x), tt = hone_type_of(t);
     if (!head_has(x) || !head_has(t))
         return (hone_t){x.g, -1};
+    if (!d.fn)
+        return head_refuse(x.g, HONE_E_ARG, "a denoiser needs a function");
     if (tx.dtype != HONE_F32 || tx.shape.rank != 3)
         return head_refuse(x.g, HONE_E_SHAPE, "a denoiser takes x as f32[B,T,A]; got %s%s", hone_dtype_name(tx.dtype),
                            hone_shape_text(&tx.shape, got, sizeof got));

@@ -193,6 +193,10 @@ static const struct op_case cases[] = {
      {OP_F32(37, 1, 9), OP_F32(2, 9, 5, 16), OP_F32(32), OP_F32(32), OP_F32(32), OP_F32(1, 32), OP_F32(1, 32),
       OP_F32(37, 1, 32)},
      A(1, 2, 32, 8, CB_MISH, 1, 1)},
+    {"one number a group",
+     5,
+     {OP_F32(1, 2, 3), OP_F32(1, 3, 1, 16), OP_F32(4), OP_F32(4), OP_F32(4)},
+     A(1, 0, 4, 4, CB_MISH, 0, 0)},
     {"no sample", 3, {OP_F32(6, 0, 3), OP_F32(1, 3, 3, 16), OP_F32(5)}, A(1, 1, 5, 0, CB_IDENTITY, 0, 0)},
 };
 static const struct op_case bad[] = {

@@ -148,6 +148,51 @@ static void prepare(struct check *c, struct kit *k)
     hone_layout_destroy(l);
 }
 
+/* An input or noise that nothing reads is copied in all the same, and must not land on what was prepared. */
+static void unused_input(struct check *c, struct kit *k)
+{
+    if (!check_case(c, "an input that nothing reads spoils nothing"))
+        return;
+    hone_layout *l = hone_layout_create(k->ctx, &k->err);
+    hone_layout_add(l, "w", HONE_SHAPE(4), HONE_GROUP_PLAIN, (hone_init){0}, &k->err);
+    hone_graph *g = hone_graph_create(k->ctx, &k->err);
+    hone_input(g, "unused", HONE_F32, HONE_SHAPE(4));
+    hone_output(hone_exp(hone_read(g, "param", l, 0)), "one");
+    hone_output(hone_full(g, HONE_SHAPE(4), 7), "seven");
+    hone_program *p = hone_compile(k->cpu, g, NULL, &k->err);
+    hone_store *s = hone_store_create(k->ctx, l, &k->err);
+    for (int run = 0; run < 3; run++) {
+        CHECK(c, kit_run(k, p, (const void *[]){xs}, &s, (uint64_t)run));
+        for (int i = 0; i < 4; i++)
+            CHECK(c, ((const float *)hone_result(p, 0))[i] == 1 && ((const float *)hone_result(p, 1))[i] == 7);
+    }
+    hone_program_destroy(p);
+    hone_store_destroy(s);
+    hone_graph_destroy(g);
+    hone_layout_destroy(l);
+}
+
+/* Writing a whole group also writes the padding between its tensors, which stays zero. */
+static void padding(struct check *c, struct kit *k)
+{
+    if (!check_case(c, "padding of a group stays zero"))
+        return;
+    hone_layout *l = hone_layout_create(k->ctx, &k->err);
+    hone_layout_add(l, "a", HONE_SHAPE(3), HONE_GROUP_DECAY, (hone_init){0}, &k->err);
+    hone_layout_add(l, "b", HONE_SHAPE(16), HONE_GROUP_DECAY, (hone_init){0}, &k->err);
+    hone_graph *g = hone_graph_create(k->ctx, &k->err);
+    hone_write_group(hone_affine(hone_read_group(g, "s", l, HONE_GROUP_DECAY), 1, 5), "s", l, HONE_GROUP_DECAY);
+    hone_program *p = hone_compile(k->cpu, g, NULL, &k->err);
+    hone_store *s = hone_store_create(k->ctx, l, &k->err);
+    CHECK(c, kit_run(k, p, NULL, &s, 0) && kit_run(k, p, NULL, &s, 1));
+    for (int i = 0; i < 32; i++)
+        CHECK(c, s->slab[i] == (i < 3 || i >= 16 ? 10 : 0));
+    hone_program_destroy(p);
+    hone_store_destroy(s);
+    hone_graph_destroy(g);
+    hone_layout_destroy(l);
+}
+
 /* --- chains --- */
 
 struct chain_nodes {
@@ -578,6 +623,8 @@ void suite_program(struct check *c)
     write_waits_for_reads(c, &k);
     accumulates(c, &k);
     prepare(c, &k);
+    unused_input(c, &k);
+    padding(c, &k);
     chains(c, &k);
     lifting(c, &k);
     chain_refusals(c, &k);

@@ -45,8 +45,8 @@ static struct shape shape_of(const struct op_call *c)
     return s;
 }
 
-/* Scratch of one thread: the padded input of a sample, the result before it is cut to O channels, and per channel
- * factor and offset of the norm. */
+/* Scratch of one thread: the padded input of a sample, the result before it is cut to O channels, and what its
+ * channels are normalised with. */
 static size_t floats_in(const struct shape *s)
 {
     return (size_t)((s->t + 2 * s->pad) * s->c + CB_LANES);
@@ -61,7 +61,7 @@ static size_t scratch(const struct op_call *c, int threads)
 {
     struct shape s = shape_of(c);
     (void)threads;
-    return (floats_in(&s) + floats_out(&s) + 2 * (size_t)(s.blocks * CB_LANES) + 64) * sizeof(float);
+    return (floats_in(&s) + floats_out(&s) + 3 * (size_t)(s.blocks * CB_LANES) + 64) * sizeof(float);
 }
 
 /* a where the mask is set (all bits of an element), b elsewhere. */
@@ -168,9 +168,15 @@ static inline __attribute__((always_inline)) void convolve(const struct shape *s
             conv_block_channels(s, s->k, x, w + o * block, y + o * CB_LANES);
 }
 
-/* Factor and offset a channel so that gamma (v - mean) / sqrt(var + eps) + beta = factor v + offset, v with bias. Sums
- * are in double over the few rows; the variance is taken about the mean. */
-static void norm_factors(const struct bk_io *io, const struct shape *s, const float *y, float *factor, float *offset)
+/* What a channel's results are normalised with. */
+struct norm {
+    float *centre, *factor, *offset; /* (y - centre) factor + offset, y without bias */
+};
+
+/* gamma (y + bias - mean) / sqrt(var + eps) + beta. Sums are in double over the few rows; the variance is taken about
+ * the mean, and the mean is taken off before anything is multiplied: where the variance is small, factor y + offset
+ * would cancel. */
+static void norm_factors(const struct bk_io *io, const struct shape *s, const float *y, const struct norm *n)
 {
     const int64_t groups = io->call->attr.i[CB_GROUPS], wide = s->o / groups, width = s->blocks * CB_LANES;
     const float *bias = io->in[2], *gamma = io->in[s->gamma], *beta = io->in[s->gamma + 1];
@@ -187,8 +193,9 @@ static void norm_factors(const struct bk_io *io, const struct shape *s, const fl
             }
         const double rstd = 1 / sqrt(var / (double)(wide * s->t_out) + io->call->attr.f[0]);
         for (int64_t o = g * wide; o < (g + 1) * wide; o++) {
-            factor[o] = (float)(gamma[o] * rstd);
-            offset[o] = (float)((bias[o] - mean) * gamma[o] * rstd + beta[o]);
+            n->centre[o] = (float)(mean - bias[o]);
+            n->factor[o] = (float)(gamma[o] * rstd);
+            n->offset[o] = beta[o];
         }
     }
 }
@@ -204,7 +211,7 @@ static inline __attribute__((always_inline)) vec load_part(const float *p, int64
 
 /* norm, activation, FiLM, residual; y [T'][blocks 16] -> out, whose rows are B O apart. */
 static inline __attribute__((always_inline)) void finish(const struct bk_io *io, const struct shape *s, int64_t b,
-                                                         const float *y, const float *factor, const float *offset)
+                                                         const float *y, const struct norm *norm)
 {
     const int64_t width = s->blocks * CB_LANES, act = io->call->attr.i[CB_ACT];
     const float *scale = s->film ? (const float *)io->in[s->film] + b * s->o : NULL;
@@ -215,7 +222,8 @@ static inline __attribute__((always_inline)) void finish(const struct bk_io *io,
         for (int64_t o = 0; o < s->o; o += CB_LANES) {
             const int64_t n = s->o - o;
             vec v = *(const mem_vec *)(y + t * width + o);
-            v = act16(act, v * *(const mem_vec *)(factor + o) + *(const mem_vec *)(offset + o));
+            v = (v - *(const mem_vec *)(norm->centre + o)) * *(const mem_vec *)(norm->factor + o);
+            v = act16(act, v + *(const mem_vec *)(norm->offset + o));
             if (scale)
                 v = v * load_part(scale + o, n) + load_part(shift + o, n);
             if (res)
@@ -231,23 +239,24 @@ static inline __attribute__((always_inline)) void finish(const struct bk_io *io,
 static inline __attribute__((always_inline)) void run_all(const struct bk_io *io)
 {
     const struct shape s = shape_of(io->call);
-    float *x = io->scratch, *y = x + (floats_in(&s) + 15) / 16 * 16, *factor = y + floats_out(&s),
-          *offset = factor + s.blocks * CB_LANES;
+    float *x = io->scratch, *y = x + (floats_in(&s) + 15) / 16 * 16, *base = y + floats_out(&s);
+    const int64_t lanes = s.blocks * CB_LANES;
+    const struct norm n = {base, base + lanes, base + 2 * lanes};
     memset(x, 0, (size_t)(s.pad * s.c) * sizeof(float));
     memset(x + (s.pad + s.t) * s.c, 0, (size_t)(s.pad * s.c) * sizeof(float));
-    memset(factor, 0, 2 * (size_t)(s.blocks * CB_LANES) * sizeof(float));
+    memset(base, 0, 3 * (size_t)lanes * sizeof(float));
     for (int64_t b = 0; b < s.b; b++) {
         for (int64_t t = 0; t < s.t && s.c; t++)
             memcpy(x + (s.pad + t) * s.c, (const float *)io->in[0] + (t * s.b + b) * s.c, (size_t)s.c * sizeof(float));
         convolve(&s, x, io->in[1], y);
         if (s.gamma)
-            norm_factors(io, &s, y, factor, offset);
+            norm_factors(io, &s, y, &n);
         else
             for (int64_t o = 0; o < s.o; o++) {
-                factor[o] = 1;
-                offset[o] = ((const float *)io->in[2])[o];
+                n.factor[o] = 1;
+                n.offset[o] = ((const float *)io->in[2])[o];
             }
-        finish(io, &s, b, y, factor, offset);
+        finish(io, &s, b, y, &n);
     }
 }
 
