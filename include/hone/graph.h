@@ -67,6 +67,8 @@ typedef struct hone_store hone_store;
 
 /* All zero. Fixes the layout. Owns: the result. */
 HONE_API hone_store *hone_store_create(hone_ctx *ctx, hone_layout *l, hone_err *err);
+/* After the runs that use it. The calls below give HONE_E_BUSY while a program is using the store; hone_store_get does
+ * not look. */
 HONE_API void hone_store_destroy(hone_store *s);
 /* Draws every tensor as its layout says, from (seed, name): the order of tensors does not matter. */
 HONE_API hone_status hone_store_init(hone_store *s, uint64_t seed, hone_err *err);
@@ -120,7 +122,9 @@ HONE_API void hone_output(hone_t x, const char *name);
 /* A chain: x <- body(x, row of each table) for `steps` steps; the body of a sampler.
  * Tables have shape [steps, ...] and the body gets row i as [...].
  * Repeated (the default), the body is compiled once and runs `steps` times; what in it does not depend on x or a
- * row is done once, before. Unrolled, it is built `steps` times; only then can a gradient go through it. */
+ * row is done once, before. Its body may hold neither random buffers nor writes to stores nor another repeated chain,
+ * and gives its values out by returning them. Unrolled, it is built `steps` times; only then can a gradient go through
+ * it. */
 typedef hone_t (*hone_chain_fn)(void *user, hone_t x, const hone_t *rows);
 typedef struct hone_chain_options {
     int steps;
@@ -134,15 +138,15 @@ typedef struct hone_chain_options {
 HONE_API hone_t hone_chain(hone_t x0, const hone_chain_options *o, hone_chain_fn body, void *user);
 
 /* Gradients: dx[i] = d(loss)/d(x[i]), loss having one element. Built as operations, so they can be differentiated
- * again. A value on which the loss does not depend gets zeros. */
+ * again. A value on which the loss does not depend gets zeros. A repeated chain between them is refused. */
 HONE_API void hone_gradients(hone_t loss, const hone_t *x, int n, hone_t *dx);
 
 /* ------------------------------------------------------------------ programs */
 
 typedef struct hone_device hone_device;
 
-/* "cpu" (kernels, oneDNN), or "record" (runs on the CPU and writes what a device would be asked). */
-/* The cpu's kernels use OpenMP with at most the context's threads. Set OMP_WAIT_POLICY=passive in the environment
+/* "cpu" (kernels, oneDNN), or "record" (runs on the CPU and writes what a device would be asked).
+ * The cpu's kernels use OpenMP with at most the context's threads. Set OMP_WAIT_POLICY=passive in the environment
  * before the program starts: a team that spins while it waits takes the cores from everything else (the program hone
  * does). */
 HONE_API hone_device *hone_device_open(hone_ctx *ctx, const char *name, hone_err *err);

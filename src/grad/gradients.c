@@ -144,6 +144,24 @@ static void backward(struct tape *t, const struct visit *v)
             add_to(t, n.in[i], din[i]);
 }
 
+/* Only what the loss depends on counts: a sampler built on the same parameters beside it does not. */
+static bool visit_ancestors(struct tape *t, int32_t last)
+{
+    hone_graph *g = t->g;
+    bool *of = mem_array(&g->ctx->mem, (size_t)last + 1, sizeof *of), ok = true;
+    if (!of)
+        return fail(t);
+    of[last] = true;
+    for (int32_t i = last; i >= 0; i--)
+        for (int k = 0; of[i] && k < g->nodes[i].n_in; k++)
+            of[g->values[g->nodes[i].in[k]].node] = true;
+    for (int32_t i = 0; i <= last && ok; i++)
+        if (of[i])
+            ok = visit(t, i);
+    mem_free(&g->ctx->mem, of);
+    return ok;
+}
+
 static bool record(struct tape *t, hone_t loss, const hone_t *x, int n)
 {
     hone_graph *g = t->g;
@@ -158,9 +176,8 @@ static bool record(struct tape *t, hone_t loss, const hone_t *x, int n)
         }
         t->need[x[i].id] = true;
     }
-    for (int32_t i = 0; i <= last; i++)
-        if (!visit(t, i))
-            return false;
+    if (!visit_ancestors(t, last))
+        return false;
     t->adj = mem_array(&g->ctx->mem, (size_t)g->n_values + 1, sizeof *t->adj);
     return t->adj ? true : fail(t);
 }

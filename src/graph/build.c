@@ -12,6 +12,10 @@ hone_graph *hone_graph_create(hone_ctx *ctx, hone_err *err)
 {
     if (err_is(err))
         return NULL;
+    if (!ctx) {
+        err_set(err, HONE_E_ARG, "graph", "wants a context");
+        return NULL;
+    }
     hone_graph *g = mem_alloc(&ctx->mem, sizeof *g);
     if (!g) {
         err_set(err, HONE_E_NOMEM, "graph", "no memory for a graph");
@@ -45,6 +49,8 @@ void hone_graph_destroy(hone_graph *g)
 
 hone_status hone_graph_status(const hone_graph *g, hone_err *err)
 {
+    if (!g)
+        return err_is(err) ? err->code : err_set(err, HONE_E_ARG, "graph", "there is none");
     if (g->err.code == HONE_OK)
         return HONE_OK;
     return err_set(err, g->err.code, g->err.where, "%s", g->err.text);
@@ -70,6 +76,8 @@ bool ir_room(hone_graph *g, void *array_ptr, int n, int *cap, size_t size)
 
 void hone_scope_push(hone_graph *g, const char *fmt, ...)
 {
+    if (!g)
+        return;
     char path[512];
     const char *outer = g->scopes[g->scope].path;
     int n = snprintf(path, sizeof path, "%s%s", outer, *outer ? "/" : "");
@@ -89,12 +97,13 @@ void hone_scope_push(hone_graph *g, const char *fmt, ...)
 
 void hone_scope_pop(hone_graph *g)
 {
-    g->scope = g->scopes[g->scope].outer;
+    if (g)
+        g->scope = g->scopes[g->scope].outer;
 }
 
 const char *hone_scope(const hone_graph *g)
 {
-    return g->scopes[g->scope].path;
+    return g ? g->scopes[g->scope].path : "";
 }
 
 /* --- nodes --- */
@@ -160,6 +169,11 @@ hone_t op_emit_in(hone_graph *g, const struct op_def *def, int n_in, const hone_
     hone_type type_in[OP_MAX_IN], type_out[OP_MAX_OUT] = {{0}};
     const hone_t poison = {g, -1};
     hone_err e = {0};
+    if (!g) { /* the graph could not be made: its maker's error tells why */
+        for (int i = 0; out && i < def->n_out; i++)
+            out[i] = HONE_NONE;
+        return HONE_NONE;
+    }
     for (int i = 0; out && i < def->n_out; i++)
         out[i] = poison;
     if (g->err.code != HONE_OK)
@@ -212,13 +226,15 @@ hone_t op_emit(const struct op_def *def, int n_in, const hone_t *in, const struc
 
 static hone_t fail(hone_graph *g, hone_status code, const char *what, const char *name, const char *why)
 {
+    if (!g)
+        return HONE_NONE;
     err_set(&g->err, code, g->scopes[g->scope].path, "%s \"%s\" %s", what, name ? name : "", why);
     return (hone_t){g, -1};
 }
 
 static hone_t add_input(hone_graph *g, const char *name, struct op_attr a)
 {
-    if (!name || !*name)
+    if (!g || !name || !*name)
         return fail(g, HONE_E_ARG, "input", name, "needs a name");
     if (a.i[0] == HONE_F64 || a.i[0] == HONE_I64)
         return fail(g, HONE_E_ARG, "input", name, "cannot be of 64 bits: no operation takes that");
@@ -271,7 +287,7 @@ hone_t hone_full(hone_graph *g, hone_shape shape, float value)
 
 static hone_t add_random(hone_graph *g, const char *stream, hone_dtype dtype, hone_shape shape, int kind, int32_t below)
 {
-    if (!stream)
+    if (!g || !stream)
         return fail(g, HONE_E_ARG, "random stream", stream, "needs a name");
     struct op_attr a = op_source_attr((hone_type){dtype, shape});
     uint64_t key = hone_stream(stream);
@@ -344,14 +360,14 @@ static hone_t read_slot(hone_graph *g, const char *role, hone_layout *l, int ten
 
 hone_t hone_read(hone_graph *g, const char *role, hone_layout *l, int index)
 {
-    if (index < 0 || index >= hone_layout_count(l))
+    if (!g || !l || index < 0 || index >= hone_layout_count(l))
         return fail(g, HONE_E_ARG, "role", role, "is read at no tensor of its layout");
     return read_slot(g, role, l, index, hone_layout_shape(l, index));
 }
 
 hone_t hone_read_group(hone_graph *g, const char *role, hone_layout *l, int group)
 {
-    if (group < 0 || group >= HONE_GROUPS)
+    if (!g || !l || group < 0 || group >= HONE_GROUPS)
         return fail(g, HONE_E_ARG, "role", role, "is read at no group");
     return read_slot(g, role, l, -1 - group, HONE_SHAPE(layout_group(l, group).length));
 }
@@ -377,7 +393,7 @@ static void write_slot(hone_t x, const char *role, hone_layout *l, int tensor, h
 
 void hone_write(hone_t x, const char *role, hone_layout *l, int index)
 {
-    if (x.g && (index < 0 || index >= hone_layout_count(l)))
+    if (x.g && (!l || index < 0 || index >= hone_layout_count(l)))
         fail(x.g, HONE_E_ARG, "role", role, "is written at no tensor of its layout");
     else
         write_slot(x, role, l, index, hone_layout_shape(l, index));
@@ -391,7 +407,7 @@ void hone_accumulate(hone_t x, const char *role, hone_layout *l, int index)
 
 void hone_write_group(hone_t x, const char *role, hone_layout *l, int group)
 {
-    if (x.g && (group < 0 || group >= HONE_GROUPS))
+    if (x.g && (!l || group < 0 || group >= HONE_GROUPS))
         fail(x.g, HONE_E_ARG, "role", role, "is written at no group");
     else if (x.g)
         write_slot(x, role, l, -1 - group, HONE_SHAPE(layout_group(l, group).length));

@@ -12,6 +12,9 @@ struct lift {
     int n_late;
 };
 
+/* A table holds a value once a step; larger ones stay in the chain, so that lifting never decides what fits. */
+enum { TABLE_BYTES = 4 << 20 };
+
 /* The table of a value of class CLASS_STEP: steps first. */
 static bool lifted(struct pass *p, const struct ir_node *n)
 {
@@ -32,6 +35,9 @@ static bool lifted(struct pass *p, const struct ir_node *n)
         if (many[i])
             steps = hone_type_of(in[i]).shape.dim[0];
     }
+    for (int i = 0; i < n->n_out; i++)
+        if (op_numel(&tout[i]) > TABLE_BYTES / (int64_t)sizeof(float) / (steps ? steps : 1))
+            return false;
     p->to->loop = 0;
     for (int i = 0; i < n->n_out; i++)
         out[i] = HONE_NONE;

@@ -1,6 +1,6 @@
 /* Places for buffers of known lifetimes: greedy, largest first, each at the lowest gap that fits among those placed
  * that are alive with it (as in Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference",
- * greedy by size); a second order is tried and the better one kept. */
+ * greedy by size); two more orders are tried where that leaves much unused, and the best one is kept. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,14 +58,9 @@ static size_t place_all(struct plan_buffer *b, const struct item *order, int n, 
     return size;
 }
 
-static size_t most_alive(const struct plan_buffer *b, int n, int32_t *edges)
+static size_t most_alive(const struct plan_buffer *b, int n)
 {
-    int32_t last = 0;
     size_t best = 0;
-    for (int i = 0; i < n; i++)
-        if (b[i].first > last)
-            last = b[i].first;
-    (void)edges;
     for (int i = 0; i < n; i++) { /* the most is reached where some buffer begins */
         size_t now = 0;
         for (int k = 0; k < n; k++)
@@ -87,7 +82,7 @@ hone_status plan_offsets(struct mem *m, struct plan_buffer *b, int n, size_t *si
         s = err_set(err, HONE_E_NOMEM, "plan", "no memory for a plan of %d buffers", n);
         goto done;
     }
-    *live = most_alive(b, n, placed);
+    *live = most_alive(b, n);
     for (int rule = 0; rule < 3 && best > *live + *live / 20; rule++) {
         for (int i = 0; i < n; i++) {
             double life = (double)b[i].last - (double)b[i].first + 1, bytes = (double)b[i].size;

@@ -76,8 +76,11 @@ void pass_set(struct pass *p, const struct ir_node *n, int k, hone_t x)
 void pass_copy(struct pass *p, const struct ir_node *n)
 {
     hone_t in[OP_MAX_IN], out[OP_MAX_OUT];
-    for (int i = 0; i < n->n_in; i++)
+    for (int i = 0; i < n->n_in; i++) {
         in[i] = pass_in(p, n, i);
+        if (in[i].id < 0)
+            err_set(&p->to->err, HONE_E_STATE, n->def->name, "a pass dropped a value that is needed");
+    }
     op_emit_in(p->to, n->def, n->n_in, in, &n->attr, n->data, n->bytes, out);
     for (int i = 0; i < n->n_out; i++)
         pass_set(p, n, i, out[i]);

@@ -112,6 +112,14 @@ static bool in_loop(const struct plan *p, int32_t step)
     return false;
 }
 
+/* Value `in` shows the whole of its root, and as many bytes as `out` needs: element i of one lies on element i of the
+ * other. A part of a root that is stretched by broadcasting does not. */
+static bool covers(const struct plan *p, int32_t in, int32_t out)
+{
+    const size_t n = value_bytes(p, out);
+    return !p->place[in].at && !p->place[in].row && value_bytes(p, in) == n && value_bytes(p, p->root[in]) == n;
+}
+
 /* Result k of step i takes the buffer of an operand that is used here for the last time. */
 static void share_buffers(struct plan *p, int32_t i)
 {
@@ -123,7 +131,7 @@ static void share_buffers(struct plan *p, int32_t i)
             int32_t in = n->in[j], r = p->root[in], b = p->buffer[r];
             if (!(s->kernel->inplace[k] >> j & 1) || b < 0 || p->place[r].base != 0)
                 continue;
-            if (p->used[r] != i || p->place[in].at || p->place[in].row || value_bytes(p, r) != value_bytes(p, out))
+            if (p->used[r] != i || !covers(p, in, out))
                 continue;
             bool other = false; /* another operand that shows the same bytes may be read later by the kernel */
             for (int q = 0; q < n->n_in; q++)
@@ -163,8 +171,9 @@ static bool store_direct(const struct plan *p, const struct ir_node *store, int3
             continue;
         if (p->used[n->out0] > made || r.at != to.at || r.length != to.length)
             return false;
+        int shown = 0; /* by how many operands of the making step */
         for (int k = 0; k < maker->n_in; k++)
-            if (p->root[maker->in[k]] == n->out0 && !(allowed >> k & 1))
+            if (p->root[maker->in[k]] == n->out0 && (shown++ || !(allowed >> k & 1) || !covers(p, maker->in[k], v)))
                 return false;
     }
     return true;
@@ -181,6 +190,8 @@ static void write_in_place(struct plan *p)
         int32_t v = p->root[s->from];
         struct layout_range to = slot_range(p, store->attr.i);
         bool whole = p->place[s->from].at == 0 && value_bytes(p, v) == s->bytes;
+        for (int k = 0; k < g->n_outputs; k++) /* a result is valid until the next run, whatever becomes of the store */
+            whole = whole && p->root[g->outputs[k].value] != v;
         if (p->no_inplace || !whole || order_kind(p, s->from) != ORDER_BUFFER || !store_direct(p, store, v))
             continue;
         p->place[v] = (struct plan_place){1 + (int32_t)store->attr.i[STORE_ROLE], (size_t)to.at * sizeof(float), 0};
@@ -192,6 +203,10 @@ static void write_in_place(struct plan *p)
 
 static hone_status add_buffer(struct plan *p, int32_t root, size_t size, int32_t first, int32_t last, hone_err *err)
 {
+    const size_t most = SIZE_MAX / 8; /* so that no sum of sizes overflows */
+    if (size > most || p->asked > most - size)
+        return err_set(err, HONE_E_NOMEM, "plan", "the values of one run need more bytes than an address can tell");
+    p->asked += size + 2 * MEM_ALIGN;
     if (p->n_buffers == p->cap_buffers) {
         int32_t cap = p->cap_buffers ? 2 * p->cap_buffers : 64;
         void *q = mem_grow(&p->g->ctx->mem, p->buffers, (size_t)p->cap_buffers * sizeof *p->buffers,

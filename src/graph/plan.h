@@ -47,8 +47,10 @@ struct plan {
     struct plan_place *output; /* of each output */
     struct plan_buffer *buffers;
     int32_t n_buffers, cap_buffers;
+    size_t asked; /* sum of what buffers need, shared or not */
     size_t slab, transient, live_peak, prepared, constants, scratch;
     bool *role_written;  /* of each role */
+    bool writes_groups;  /* some role, as whole groups */
     bool *role_prepared; /* the prepare segment reads it */
 
     /* while planning */

@@ -118,7 +118,13 @@ hone_program *hone_compile(hone_device *d, hone_graph *g, const hone_compile_opt
 {
     static const hone_compile_options zero = {0};
     const hone_compile_options *o = options ? options : &zero;
-    if (err_is(err) || ir_verify(g, err) != HONE_OK)
+    if (err_is(err))
+        return NULL;
+    if (!d || !g || d->ctx != g->ctx) {
+        err_set(err, HONE_E_ARG, "compile", "wants a device and a graph of one context");
+        return NULL;
+    }
+    if (ir_verify(g, err) != HONE_OK)
         return NULL;
     struct keep k = {d, o->expand};
     struct mem *m = &d->ctx->mem;

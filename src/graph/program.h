@@ -14,7 +14,6 @@ struct hone_program {
     char *slab;
     size_t reserved;
     size_t slab_bytes;
-    int inputs;                       /* values of the inputs are g->inputs[i].value */
     char **base;                      /* [0] the slab, [1 + r] the store of role r, while a run lasts */
     hone_store **store;               /* of the run */
     uint64_t *seen_id, *seen_version; /* of the store that each role was prepared from */

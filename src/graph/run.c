@@ -213,9 +213,14 @@ hone_status hone_run(hone_program *p, const hone_run_args *args, hone_err *err)
 
 hone_status hone_wait(hone_program *p, hone_err *err)
 {
-    if (err_is(err))
+    hone_err unread = {0};
+    const bool before = err_is(err); /* even then the run must come to its end: it holds stores */
+    hone_status s = p->running ? execute(p, before ? &unread : err) : HONE_OK;
+    if (before) {
+        p->done = p->done || (s == HONE_OK && p->finished);
+        p->finished = false;
         return err->code;
-    hone_status s = p->running ? execute(p, err) : HONE_OK;
+    }
     if (s != HONE_OK)
         return s;
     if (!p->finished)

@@ -24,6 +24,7 @@ struct hone_layout {
     int n, cap;
     bool fixed;
     struct layout_range group[HONE_GROUPS];
+    int64_t floats; /* of all tensors with their padding */
 };
 
 hone_layout *hone_layout_create(hone_ctx *ctx, hone_err *err)
@@ -108,6 +109,7 @@ static int add_new(hone_layout *l, const struct tensor *t, hone_err *err)
     }
     l->tensors[l->n] = *t;
     l->tensors[l->n].name = copy;
+    l->floats += t->length + FLOATS_ALIGN;
     return l->n++;
 }
 
@@ -116,6 +118,10 @@ int hone_layout_add(hone_layout *l, const char *name, hone_shape shape, int grou
     char want[64], got[64];
     if (err_is(err))
         return -1;
+    if (!l || !name) {
+        err_set(err, HONE_E_ARG, "layout", "wants a layout and a name");
+        return -1;
+    }
     int i = hone_layout_find(l, name);
     if (i >= 0) {
         if (hone_shape_equal(&l->tensors[i].shape, &shape))
@@ -131,7 +137,11 @@ int hone_layout_add(hone_layout *l, const char *name, hone_shape shape, int grou
         return -1;
     }
     int64_t n = hone_numel(&shape);
-    if (n < 0 || n > INT64_MAX / 16 || group < 0 || group >= HONE_GROUPS) {
+    if (n > INT64_MAX / 64 || (n > 0 && l->floats > INT64_MAX / 64 - n)) { /* bytes of a slab must not overflow */
+        err_set(err, HONE_E_ARG, name, "makes the layout larger than memory can be");
+        return -1;
+    }
+    if (n < 0 || group < 0 || group >= HONE_GROUPS) {
         err_set(err, HONE_E_ARG, name, "a parameter needs a shape of 0 to 8 dimensions and a group; got %s, group %d",
                 hone_shape_text(&shape, got, sizeof got), group);
         return -1;
@@ -181,6 +191,10 @@ hone_store *hone_store_create(hone_ctx *ctx, hone_layout *l, hone_err *err)
 {
     if (err_is(err))
         return NULL;
+    if (!ctx || !l) {
+        err_set(err, HONE_E_ARG, "store", "wants a context and a layout");
+        return NULL;
+    }
     size_t bytes = (size_t)layout_floats(l) * sizeof(float);
     if (mem_reserve(&ctx->mem, bytes, "store", "a smaller network, or fewer averages", err) != HONE_OK)
         return NULL;

@@ -79,6 +79,9 @@ static hone_status chains(const hone_graph *g, hone_err *err)
                             n->def->name);
             dep = from ? from : dep;
         }
+        if (dep && n->def->flags & OP_EFFECT)
+            s = err_set(err, HONE_E_ARG, g->scopes[n->scope].path,
+                        "a store cannot be written inside of a repeated chain; return the value instead");
         inside[i] = n->def == &op_loop_out ? 0 : dep;
     }
     for (int i = 0; i < g->n_outputs && s == HONE_OK; i++)

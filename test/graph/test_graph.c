@@ -1,5 +1,6 @@
 /* Building: scopes, poison, refusals, the verifier, gradients of whole graphs. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/kit.h"
@@ -136,6 +137,25 @@ static void gradients(struct check *c, struct kit *k)
         hone_gradients(y, &x, 1, &dx);
         CHECK(c, hone_graph_status(g, NULL) == HONE_E_UNSUPPORTED);
         hone_graph_destroy(g);
+    }
+    if (check_case(c, "a chain beside the loss does not matter")) {
+        hone_graph *g = hone_graph_create(k->ctx, &k->err);
+        hone_t x = hone_const_f32(g, 2), dx, rows = hone_const(g, HONE_F32, HONE_SHAPE(4), table);
+        hone_chain(x, &(hone_chain_options){.steps = 4, .tables = &rows, .n_tables = 1}, body, NULL);
+        hone_gradients(hone_mul(x, x), &x, 1, &dx);
+        CHECK(c, hone_graph_status(g, NULL) == HONE_OK && dx.id >= 0);
+        hone_graph_destroy(g);
+    }
+    if (check_case(c, "a layout larger than memory is refused")) {
+        hone_layout *l = hone_layout_create(k->ctx, &k->err);
+        hone_err e = {0};
+        char name[8];
+        for (int i = 0; i < 40 && e.code == HONE_OK; i++) {
+            snprintf(name, sizeof name, "w%d", i);
+            hone_layout_add(l, name, HONE_SHAPE((int64_t)1 << 55), HONE_GROUP_DECAY, (hone_init){0}, &e);
+        }
+        CHECK(c, e.code == HONE_E_ARG);
+        hone_layout_destroy(l);
     }
     if (check_case(c, "what the loss does not see has gradient zero")) {
         hone_graph *g = hone_graph_create(k->ctx, &k->err);

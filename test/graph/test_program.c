@@ -106,6 +106,36 @@ static void accumulates(struct check *c, struct kit *k)
     hone_layout_destroy(l);
 }
 
+/* x - a part of x, broadcast: the part must not be overwritten before it is read; and a result that is also written to
+ * a store stays what it was when the store changes. */
+static void overlapping(struct check *c, struct kit *k)
+{
+    if (!check_case(c, "operands that show a part of what is overwritten"))
+        return;
+    hone_layout *l = hone_layout_create(k->ctx, &k->err);
+    hone_layout_add(l, "w", HONE_SHAPE(3, 4), HONE_GROUP_PLAIN, (hone_init){0}, &k->err);
+    hone_graph *g = hone_graph_create(k->ctx, &k->err);
+    hone_t w = hone_read(g, "s", l, 0), next = hone_sub(w, hone_slice(w, 0, 0, 1));
+    hone_t q = hone_affine(hone_input(g, "a", HONE_F32, HONE_SHAPE(3, 4)), 2, 0);
+    hone_write(next, "s", l, 0);
+    hone_output(next, "next");
+    hone_output(hone_add(hone_slice(q, 0, 0, 1), hone_input(g, "b", HONE_F32, HONE_SHAPE(3, 1))), "sum");
+    hone_program *p = hone_compile(k->cpu, g, NULL, &k->err);
+    hone_store *s = hone_store_create(k->ctx, l, &k->err);
+    hone_store_set(s, 0, xs, 12, &k->err);
+    CHECK_MSG(c, kit_run(k, p, (const void *[]){xs, ys}, &s, 0), "%s: %s", k->err.where, k->err.text);
+    hone_store_set(s, 0, ys, 8, &(hone_err){0});
+    hone_store_zero(s, &k->err);
+    for (int i = 0; k->err.code == HONE_OK && i < 12; i++) {
+        CHECK(c, ((const float *)hone_result(p, 0))[i] == xs[i] - xs[i % 4]);
+        CHECK(c, ((const float *)hone_result(p, 1))[i] == 2 * xs[i % 4] + ys[i / 4]);
+    }
+    hone_program_destroy(p);
+    hone_store_destroy(s);
+    hone_graph_destroy(g);
+    hone_layout_destroy(l);
+}
+
 /* --- prepare segment --- */
 
 static float first(const hone_program *p)
@@ -323,6 +353,14 @@ static hone_t noisy_body(void *user, hone_t x, const hone_t *rows)
     return hone_add(x, hone_random_normal(x.g, "inner", HONE_SHAPE(2)));
 }
 
+static hone_t writing_body(void *user, hone_t x, const hone_t *rows)
+{
+    (void)rows;
+    hone_layout *l = *(hone_layout **)user;
+    hone_write(x, "s", l, 0);
+    return hone_affine(x, 2, 0);
+}
+
 static hone_t nested_body(void *user, hone_t x, const hone_t *rows)
 {
     (void)rows;
@@ -343,6 +381,17 @@ static void chain_refusals(struct check *c, struct kit *k)
         hone_err e = {0};
         CHECK(c, hone_compile(k->cpu, g, NULL, &e) == NULL && e.code == HONE_E_ARG);
         hone_graph_destroy(g);
+    }
+    if (check_case(c, "refused: a write in a chain")) {
+        hone_layout *l = hone_layout_create(k->ctx, &k->err);
+        hone_layout_add(l, "w", HONE_SHAPE(2), HONE_GROUP_PLAIN, (hone_init){0}, &k->err);
+        hone_graph *g = hone_graph_create(k->ctx, &k->err);
+        hone_output(hone_chain(hone_full(g, HONE_SHAPE(2), 1), &(hone_chain_options){.steps = 3}, writing_body, &l),
+                    "y");
+        hone_err e = {0};
+        CHECK(c, hone_compile(k->cpu, g, NULL, &e) == NULL && e.code == HONE_E_ARG && strstr(e.text, "written"));
+        hone_graph_destroy(g);
+        hone_layout_destroy(l);
     }
     if (check_case(c, "refused: a table with another number of rows")) {
         hone_graph *g = hone_graph_create(k->ctx, &k->err);
@@ -472,6 +521,24 @@ static void runs(struct check *c, struct kit *k)
             CHECK(c, hone_wait(q, NULL) == HONE_OK && hone_result(q, 0) && hone_result(q, 1));
             CHECK(c, hone_result(q, 2) == NULL && hone_result(q, -1) == NULL);
         }
+    }
+    if (check_case(c, "a wait with an old error still ends the run")) {
+        for (int m = 0; m < 2; m++) {
+            hone_err old = {.code = HONE_E_IO};
+            CHECK(c, hone_run(m ? d : p, &a, NULL) == HONE_OK && hone_wait(m ? d : p, &old) == HONE_E_IO);
+            CHECK(c, hone_run(m ? d : p, &a, NULL) == HONE_OK && hone_wait(m ? d : p, NULL) == HONE_OK);
+        }
+    }
+    if (check_case(c, "without a graph, builders do nothing")) {
+        hone_err old = {.code = HONE_E_IO};
+        hone_graph *none = hone_graph_create(k->ctx, &old);
+        hone_scope_push(none, "a");
+        hone_t x = hone_input(none, "x", HONE_F32, HONE_SHAPE(3)), w = hone_read(none, "param", l, 0);
+        hone_output(hone_add(hone_silu(x), hone_mul(w, hone_const_f32(none, 2))), "y");
+        hone_random_normal(none, "n", HONE_SHAPE(3));
+        hone_scope_pop(none);
+        CHECK(c, hone_compile(k->cpu, none, NULL, &old) == NULL && old.code == HONE_E_IO);
+        CHECK(c, hone_compile(k->cpu, none, NULL, NULL) == NULL && hone_compile(NULL, g, NULL, NULL) == NULL);
     }
     if (check_case(c, "inputs are copied when a run is submitted")) {
         float x[12];
@@ -622,6 +689,7 @@ void suite_program(struct check *c)
     as_at_entry(c, &k);
     write_waits_for_reads(c, &k);
     accumulates(c, &k);
+    overlapping(c, &k);
     prepare(c, &k);
     unused_input(c, &k);
     padding(c, &k);
