@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cli/cli.h"
 #include "cli/density.h"
+#include "io/file.h"
 #include "io/png.h"
 
 enum { OBJECTIVES = 3 };        /* epsilon, x0, v: the first rows of hone_param_name */
@@ -156,7 +157,8 @@ static bool page(const struct demo *d, const char *path, hone_err *err)
     float *data = malloc((size_t)d->c.points * 2 * sizeof *data);
     FILE *f = data ? fopen(path, "w") : NULL;
     if (!f) {
-        err_set(err, data ? HONE_E_IO : HONE_E_NOMEM, path, "cannot be written: %s", strerror(errno));
+        data ? file_fail(err, path, "cannot be written", errno)
+             : err_set(err, HONE_E_NOMEM, path, "no memory for the data");
         free(data);
         return false;
     }
@@ -185,7 +187,7 @@ static bool page(const struct demo *d, const char *path, hone_err *err)
     hone_field_print(&density_fields, &d->c, 0, put, f);
     fprintf(f, "</pre>\n");
     if (fclose(f) != 0 && ok)
-        ok = err_set(err, HONE_E_IO, path, "cannot be written: %s", strerror(errno)) == HONE_OK;
+        ok = file_fail(err, path, "cannot be written", errno) == HONE_OK;
     free(data);
     return ok;
 }
@@ -213,8 +215,8 @@ static int density(struct demo *d)
     char path[1100];
     bool met = true;
     if (mkdir(d->out, 0777) != 0 && errno != EEXIST) {
-        fprintf(stderr, "hone: %s: cannot be made: %s\n", d->out, strerror(errno));
-        return CLI_FAILED;
+        file_fail(&err, d->out, "cannot be made", errno);
+        return cli_fail(&err);
     }
     snprintf(path, sizeof path, "%s/report.html", d->out);
     d->terminal = isatty(STDOUT_FILENO);

@@ -33,8 +33,7 @@ void density_data(const struct density_config *c, float *xy)
     hone_fill_normal(xy, (size_t)(2 * c->points), (uint64_t)c->seed, hone_stream("density/point"), 0, 0);
     for (int64_t i = 0; i < c->points; i++) {
         for (int j = 0; j < 2; j++)
-            xy[2 * i + j] =
-                (float)(DENSITY_AT * signs[i % DENSITY_MODES][j] + DENSITY_SPREAD * (double)xy[2 * i + j]);
+            xy[2 * i + j] = (float)(DENSITY_AT * signs[i % DENSITY_MODES][j] + DENSITY_SPREAD * (double)xy[2 * i + j]);
     }
 }
 

@@ -26,7 +26,7 @@ void file_where(char where[FILE_WHERE], const char *path)
         snprintf(where, FILE_WHERE, "...%s", path + n - (FILE_WHERE - 4));
 }
 
-static hone_status fail_errno(hone_err *err, const char *where, const char *what, int code)
+hone_status file_fail(hone_err *err, const char *where, const char *what, int code)
 {
     char text[128];
     if (strerror_r(code, text, sizeof text))
@@ -45,10 +45,10 @@ hone_status file_in_open(struct file_in *f, const char *path, hone_err *err)
         f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (f->fd < 0 && errno == EINTR);
     if (f->fd < 0)
-        return fail_errno(err, f->where, "cannot open", errno);
+        return file_fail(err, f->where, "cannot open", errno);
     hone_status s = HONE_OK;
     if (fstat(f->fd, &st))
-        s = fail_errno(err, f->where, "cannot tell its size", errno);
+        s = file_fail(err, f->where, "cannot tell its size", errno);
     else if (!S_ISREG(st.st_mode))
         s = err_set(err, HONE_E_IO, f->where, "is %s; wanted a regular file",
                     S_ISDIR(st.st_mode) ? "a folder" : "a pipe, socket or device");
@@ -67,7 +67,7 @@ hone_status file_in_read(const struct file_in *f, void *out, size_t n, uint64_t 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fail_errno(err, f->where, "cannot read", errno);
+            return file_fail(err, f->where, "cannot read", errno);
         if (got == 0)
             return err_set(err, HONE_E_IO, f->where,
                            "ends at or before byte %" PRIu64 " but had %" PRIu64
@@ -91,7 +91,7 @@ void file_in_close(struct file_in *f)
 
 static hone_status out_fail(struct file_out *f, const char *what)
 {
-    return f->status = fail_errno(f->err, f->where, what, errno);
+    return f->status = file_fail(f->err, f->where, what, errno);
 }
 
 /* Frees all but the temporary file's name in the folder. */

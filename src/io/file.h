@@ -18,6 +18,9 @@ struct file_in {
     char where[FILE_WHERE];
 };
 
+/* HONE_E_IO: "what: the system's words for `code`". */
+hone_status file_fail(hone_err *err, const char *where, const char *what, int code);
+
 /* Opens a regular file; anything else (a folder, a pipe) is refused without waiting on it. */
 hone_status file_in_open(struct file_in *f, const char *path, hone_err *err);
 /* n bytes from byte `at`. A file that has become shorter is HONE_E_IO. Thread: any number at once. */

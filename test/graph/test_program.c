@@ -114,20 +114,24 @@ static void overlapping(struct check *c, struct kit *k)
         return;
     hone_layout *l = hone_layout_create(k->ctx, &k->err);
     hone_layout_add(l, "w", HONE_SHAPE(3, 4), HONE_GROUP_PLAIN, (hone_init){0}, &k->err);
+    hone_layout_add(l, "v", HONE_SHAPE(3, 4), HONE_GROUP_PLAIN, (hone_init){0}, &k->err);
     hone_graph *g = hone_graph_create(k->ctx, &k->err);
-    hone_t w = hone_read(g, "s", l, 0), next = hone_sub(w, hone_slice(w, 0, 0, 1));
+    hone_t w = hone_read(g, "s", l, 0), next = hone_affine(hone_read(g, "s", l, 1), 2, 1);
+    hone_write(hone_sub(w, hone_slice(w, 0, 0, 1)), "s", l, 0);
     hone_t q = hone_affine(hone_input(g, "a", HONE_F32, HONE_SHAPE(3, 4)), 2, 0);
-    hone_write(next, "s", l, 0);
+    hone_write(next, "s", l, 1);
     hone_output(next, "next");
     hone_output(hone_add(hone_slice(q, 0, 0, 1), hone_input(g, "b", HONE_F32, HONE_SHAPE(3, 1))), "sum");
     hone_program *p = hone_compile(k->cpu, g, NULL, &k->err);
     hone_store *s = hone_store_create(k->ctx, l, &k->err);
     hone_store_set(s, 0, xs, 12, &k->err);
+    hone_store_set(s, 1, xs, 12, &k->err);
     CHECK_MSG(c, kit_run(k, p, (const void *[]){xs, ys}, &s, 0), "%s: %s", k->err.where, k->err.text);
-    hone_store_set(s, 0, ys, 8, &(hone_err){0});
+    for (int i = 0; i < 12; i++)
+        CHECK(c, hone_store_get(s, 0)[i] == xs[i] - xs[i % 4] && hone_store_get(s, 1)[i] == 2 * xs[i] + 1);
     hone_store_zero(s, &k->err);
     for (int i = 0; k->err.code == HONE_OK && i < 12; i++) {
-        CHECK(c, ((const float *)hone_result(p, 0))[i] == xs[i] - xs[i % 4]);
+        CHECK(c, ((const float *)hone_result(p, 0))[i] == 2 * xs[i] + 1);
         CHECK(c, ((const float *)hone_result(p, 1))[i] == 2 * xs[i % 4] + ys[i / 4]);
     }
     hone_program_destroy(p);
