@@ -59,6 +59,10 @@ static hone_t normal(hone_graph *g, const hone_sample_args *a, const char *name,
 hone_t hone_sample(hone_graph *g, const hone_sample_args *a)
 {
     const hone_sampler *p = a->sampler;
+    if (!g)
+        return HONE_NONE;
+    if (!p)
+        return head_refuse(g, HONE_E_ARG, "sampling takes a sampler");
     hone_shape s = a->start.g ? hone_type_of(a->start).shape : a->shape;
     hone_t tables[HONE_CHAIN_TABLES];
     hone_chain_options o = {p->steps, tables, 0, a->unroll, a->grad_last, a->segment};

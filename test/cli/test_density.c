@@ -39,7 +39,8 @@ static void learns(struct check *c, int predict)
     hone_err err = {0};
     struct density_config d;
     struct density_result r;
-    hone_ctx *ctx = hone_ctx_create(NULL, &err);
+    /* one thread: a team that spins while it waits costs more than it brings here, beside other work */
+    hone_ctx *ctx = hone_ctx_create(&(hone_ctx_options){.threads = 1}, &err);
     hone_device *cpu = hone_device_open(ctx, "cpu", &err);
     hone_field_defaults(&density_fields, &d);
     d.batch = 256;

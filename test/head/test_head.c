@@ -413,10 +413,10 @@ static void mistakes(struct check *c, struct kit *k)
     x = hone_full(g, HONE_SHAPE(B, T, A), 0);
     refused(c, k, g, hone_denoise((hone_denoiser){plain_net, NULL}, x, hone_full(g, HONE_SHAPE(B + 1), 0), HONE_NONE),
             "takes t as f32[B] or one f32");
-    for (int i = 0; i < 5; i++) {
-        static const char *const text[] = {"samples are [B,T,A]", "noise of a chain must be f32[10,4,3,2]",
-                                           "only an unrolled chain has states", "start of a chain must be",
-                                           "only an unrolled chain has a gradient"};
+    for (int i = 0; i < 6; i++) {
+        static const char *const text[] = {
+            "samples are [B,T,A]",      "noise of a chain must be f32[10,4,3,2]", "only an unrolled chain has states",
+            "start of a chain must be", "only an unrolled chain has a gradient",  "takes a sampler"};
         hone_t states[K + 1];
         g = open_graph(k);
         hone_sample_args a = {.sampler = p, .denoiser = {plain_net, NULL}, .shape = HONE_SHAPE(B, T, A)};
@@ -430,6 +430,8 @@ static void mistakes(struct check *c, struct kit *k)
             a.start = hone_cast(hone_full(g, HONE_SHAPE(B, T, A), 0), HONE_I32);
         if (i == 4)
             a.segment = 2;
+        if (i == 5)
+            a.sampler = NULL;
         refused(c, k, g, hone_sample(g, &a), text[i]);
     }
     g = open_graph(k);
