@@ -90,9 +90,9 @@ test-examples: $(EXAMPLE)
 	@set -e; for e in $^; do echo "$$e --quick"; $$e --quick >$$e.out 2>&1 || { cat $$e.out; echo "$$e: failed"; exit 1; }; done
 
 # --- the rules of the house; `make -k check` shows every breach, `make check-lint` asks for one
-CHECKS  := self rooms lint objects symbols headers format install gcc clang
+CHECKS  := self rooms lint objects symbols headers format faults install gcc clang
 check: $(CHECKS:%=check-%)
-check-self check-rooms check-format:
+check-self check-rooms check-format check-faults:
 	dev/$(subst -,_,$@).sh
 check-lint:
 	dev/lint.sh
