@@ -162,6 +162,25 @@ typedef struct hone_unet_config {
     int activation;                 /* a hone_activation */
 } hone_unet_config;
 
+/* "dit": a diffusion transformer (Peebles, Xie 2023) whose tokens are the T actions. With D = time_dim and
+ * e = time embedding (its activation is silu) + cond(c), [B, D], all modulations of a block are modulate(silu(e)), six
+ * vectors of `width` numbers: shift, scale and gate of the attention, then of the MLP. h = input(x); each block:
+ *   h += gate0 attention(norm(h) (1 + scale0) + shift0),   h += gate1 linear1(act(linear0(norm(h) (1 + scale1) +
+ * shift1))) and last output(norm(h) (1 + scale) + shift), the two from a layer of `final`. norm: over a token, eps
+ * 1e-6, without gain and bias. Attention: qkv gives queries, keys, values, in each of them the heads one behind the
+ * other; positions are rotations (Su et al. 2021): with n = width / heads, numbers k and k + n/2 of a query or key at
+ * place p are turned by p 10000^(-2k/n). modulate and final/output are zero at first, so that a fresh network gives
+ * zeros. Parameters: time/linear{0,1}, cond (where there is one), input, block<i>/{modulate, attention/{qkv,output},
+ * mlp/linear{0,1}}, final/{modulate,output}; each weight and bias. */
+typedef struct hone_dit_config {
+    int64_t horizon, actions, cond; /* T, A, C; 0: what x and cond have */
+    int64_t width, layers;
+    int64_t heads;                 /* width / heads is even */
+    int64_t mlp_ratio;             /* linear0 has mlp_ratio width outputs */
+    int64_t time_dim, time_hidden; /* time_hidden 0: time_dim */
+    int activation;                /* a hone_activation: of the MLP */
+} hone_dit_config;
+
 /* ------------------------------------------------------------------ training */
 
 /* Adds d(loss)/d(p) to store `role` (nullable: "grad") for every parameter p of nn's layout that the graph has read so

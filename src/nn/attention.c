@@ -3,24 +3,11 @@
 
 #include "nn/nn.h"
 
-/* A dense layer, its weight uniform on ±scale, its bias 0. */
-static hone_t project(const hone_nn *nn, const char *name, hone_t x, int64_t out, float scale)
-{
-    int64_t in = nn_dim(x, -1);
-    nn_open(nn, name);
-    hone_t w =
-        hone_nn_param(nn, "weight", HONE_SHAPE(out, in), HONE_GROUP_DECAY, (hone_init){HONE_INIT_UNIFORM, scale});
-    hone_t b = hone_nn_param(nn, "bias", HONE_SHAPE(out), HONE_GROUP_PLAIN, (hone_init){HONE_INIT_ZERO, 0});
-    hone_t y = hone_linear(x, w, b);
-    nn_close(nn, name);
-    return y;
-}
-
 /* x [B, L, in] -> [B, heads, L, width / heads] */
 static hone_t by_heads(const hone_nn *nn, const char *name, hone_t x, int64_t width, int64_t heads)
 {
     float scale = (float)sqrt(6.0 / (double)(nn_dim(x, -1) + width));
-    hone_t y = project(nn, name, x, width, scale);
+    hone_t y = nn_dense(nn, name, x, width, (hone_init){HONE_INIT_UNIFORM, scale});
     y = hone_reshape(y, HONE_SHAPE(nn_dim(x, 0), nn_dim(x, 1), heads, width / heads));
     return hone_permute(y, (int[]){0, 2, 1, 3});
 }
@@ -42,7 +29,7 @@ hone_t hone_nn_attention(const hone_nn *nn, const char *name, hone_t x, hone_t m
         hone_t v = by_heads(nn, "value", from, width, heads);
         y = hone_permute(hone_attention(q, k, v, mask, 0), (int[]){0, 2, 1, 3});
         y = hone_reshape(y, hone_type_of(x).shape);
-        y = project(nn, "output", y, width, (float)(1 / sqrt((double)width)));
+        y = nn_dense(nn, "output", y, width, (hone_init){HONE_INIT_UNIFORM, (float)(1 / sqrt((double)width))});
     }
     nn_close(nn, name);
     return y;

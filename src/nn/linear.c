@@ -14,6 +14,16 @@ hone_t hone_nn_linear(const hone_nn *nn, const char *name, hone_t x, int64_t out
     return y;
 }
 
+hone_t nn_dense(const hone_nn *nn, const char *name, hone_t x, int64_t out, hone_init weight)
+{
+    nn_open(nn, name);
+    hone_t w = hone_nn_param(nn, "weight", HONE_SHAPE(out, nn_dim(x, -1)), HONE_GROUP_DECAY, weight);
+    hone_t b = hone_nn_param(nn, "bias", HONE_SHAPE(out), HONE_GROUP_PLAIN, (hone_init){HONE_INIT_ZERO, 0});
+    hone_t y = hone_linear(x, w, b);
+    nn_close(nn, name);
+    return y;
+}
+
 hone_t hone_nn_embedding(const hone_nn *nn, const char *name, hone_t index, int64_t count, int64_t width)
 {
     nn_open(nn, name);

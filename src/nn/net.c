@@ -3,7 +3,7 @@
 #include "graph/ir.h"
 #include "nn/nn.h"
 
-static const hone_net *const nets[] = {&nn_mlp, &nn_unet};
+static const hone_net *const nets[] = {&nn_mlp, &nn_unet, &nn_dit};
 enum { NETS = sizeof nets / sizeof *nets };
 
 const hone_net *hone_net_at(int i)

@@ -21,6 +21,9 @@ int64_t nn_dim(hone_t x, int i);
 hone_t nn_weight(const hone_nn *nn, hone_shape shape, int64_t fan_in);
 hone_t nn_bias(const hone_nn *nn, int64_t n, int64_t fan_in, bool wanted); /* not wanted: HONE_NONE */
 
+/* A dense layer, its weight as told, its bias 0. */
+hone_t nn_dense(const hone_nn *nn, const char *name, hone_t x, int64_t out, hone_init weight);
+
 /* Names of activations, up to a NULL, for field tables. */
 extern const char *const nn_activations[];
 
@@ -28,7 +31,7 @@ extern const char *const nn_activations[];
 
 /* Row of the table. The size of a config is checked where it is made. */
 #define NN_NET(config) _Static_assert(sizeof(config) <= HONE_NET_CONFIG_MAX, "a config outgrew HONE_NET_CONFIG_MAX")
-extern const hone_net nn_mlp, nn_unet;
+extern const hone_net nn_mlp, nn_unet, nn_dit;
 
 /* The operands of a network fit its config (0: anything), and each other. */
 struct nn_sizes {

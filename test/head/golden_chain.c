@@ -198,8 +198,8 @@ static void gradients(struct check *c, struct chain *h, const char *prefix, int 
 
 void golden_chains(struct check *c)
 {
-    static const char *const names[] = {"mlp", "unet"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const names[] = {"mlp", "unet", "dit"};
+    for (int i = 0; i < 3; i++) {
         struct chain h;
         if (!chain_open(&h, c, names[i]))
             continue;

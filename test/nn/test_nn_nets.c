@@ -7,7 +7,7 @@
 
 #define TOL 1e-5
 
-static const char *const names[] = {"mlp", "unet"};
+static const char *const names[] = {"mlp", "unet", "dit"};
 
 static void outputs(struct check *c, struct golden *g, const hone_compile_options *o, double tol)
 {
@@ -53,11 +53,12 @@ static void gradients(struct check *c, struct golden *g, const hone_compile_opti
 
 static void time_embedding(struct check *c, struct golden *g)
 {
-    int64_t dim = 16, hidden = strcmp(g->net->name, "mlp") == 0 ? 32 : 64;
+    const bool mlp = !strcmp(g->net->name, "mlp"), dit = !strcmp(g->net->name, "dit");
+    const int64_t dim = dit ? 8 : 16, hidden = dit ? 12 : mlp ? 32 : 64;
     hone_nn nn = golden_nn(g);
     hone_t t = hone_input(nn.g, "t", HONE_I32, HONE_SHAPE(g->s.dim[0]));
     hone_output(hone_nn_sinusoid(t, dim), "sinusoid");
-    hone_output(hone_nn_time(&nn, "time", t, dim, hidden, HONE_ACT_MISH), "time");
+    hone_output(hone_nn_time(&nn, "time", t, dim, hidden, dit ? HONE_ACT_SILU : HONE_ACT_MISH), "time");
     hone_program *p = golden_run(g, c, nn.g, NULL, &g->param);
     if (!p)
         return;
@@ -238,7 +239,7 @@ static void tables(struct check *c)
 
 void suite_nn_nets(struct check *c)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         against_pytorch(c, names[i]);
     if (check_case(c, "parameters are counted and named"))
         counts(c);

@@ -456,6 +456,7 @@ void suite_nn_train(struct check *c)
 {
     with_fixtures(c, "mlp");
     with_fixtures(c, "unet");
+    with_fixtures(c, "dit");
     if (check_case(c, "frozen parameters stay"))
         frozen(c);
     if (check_case(c, "each allocation may fail"))
