@@ -38,6 +38,7 @@ tensors() {
 g=$here/test/golden
 unet="--net unet --set widths=8,12,16 --set groups=4 --set time_dim=16"
 mlp="--net mlp --set hidden=32 --set time-dim=16"
+dit="--net dit --set width=16 --set layers=2 --set heads=2 --set mlp-ratio=2 --set time-dim=8 --set time-hidden=12"
 expect 2 "hone VERB" "$hone"
 expect 0 "hone VERB" "$hone" --help
 expect 0 "hone 0." "$hone" --version
@@ -102,6 +103,7 @@ expect 0 "1 tensor, 1 elements, 1 bytes" "$hone" inspect "$tmp/control"
     unet_files="--weights $g/unet.safetensors --inputs $g/unet.safetensors"
     expect 0 "y is out/y up to" "$hone" forward $mlp $mlp_files --out "$tmp/y" --expect out/y
     expect 0 "y is out/y up to" "$hone" forward $unet $unet_files --out "$tmp/y" --expect out/y
+    expect 0 "y is out/y up to" "$hone" forward $dit --weights "$g/dit.safetensors" --inputs "$g/dit.safetensors" --out "$tmp/y" --expect out/y
     expect 1 "in/target: y differs from it by up to" "$hone" forward $mlp $mlp_files --out "$tmp/y" --expect in/target
     expect 1 "out/loss: has shape [1]; y has [3,4,3]" "$hone" forward $mlp $mlp_files --out "$tmp/y" --expect out/loss
     expect 1 'out/z' "$hone" forward $mlp $mlp_files --out "$tmp/y" --expect out/z

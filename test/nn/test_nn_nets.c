@@ -1,8 +1,10 @@
 /* Networks against PyTorch, and what they refuse. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "graph/ir.h"
 #include "nn/golden.h"
 
 #define TOL 1e-5
@@ -88,6 +90,28 @@ static void one_time(struct check *c, struct golden *g)
     hone_program_destroy(p);
 }
 
+/* The first sample by itself gives what it gives in its batch: a transformer of a batch of one takes other operations.
+ */
+static void by_itself(struct check *c, struct golden *g)
+{
+    const hone_shape s = HONE_SHAPE(1, g->s.dim[1], g->s.dim[2]);
+    const int64_t n = hone_numel(&s);
+    hone_nn nn = golden_nn(g);
+    hone_t x = hone_input(nn.g, "x", HONE_F32, s), t = hone_input(nn.g, "t", HONE_I32, HONE_SHAPE(1));
+    hone_t cond = hone_input(nn.g, "cond", HONE_F32, HONE_SHAPE(1, g->s_cond.dim[1]));
+    hone_output(hone_net_build(g->net, &nn, g->config.bytes, x, t, cond), "y");
+    hone_program *p = golden_run(g, c, nn.g, NULL, &g->param);
+    int64_t all = 0;
+    double *want = p ? golden_values(g, c, "out/y", &all) : NULL, worst = 0, top = 0;
+    for (int64_t i = 0; want && i < n; i++) {
+        worst = fmax(worst, fabs(want[i] - (double)golden_result(p, "y")[i]));
+        top = fmax(top, fabs(want[i]));
+    }
+    CHECK_MSG(c, want && all > n && worst <= TOL * top, "off by %g of %g", worst, top);
+    free(want);
+    hone_program_destroy(p);
+}
+
 static void against_pytorch(struct check *c, const char *name)
 {
     struct golden g;
@@ -105,6 +129,8 @@ static void against_pytorch(struct check *c, const char *name)
         time_embedding(c, &g);
     if (check_case(c, "%s: one time for all", name))
         one_time(c, &g);
+    if (check_case(c, "%s: a sample by itself", name))
+        by_itself(c, &g);
     golden_close(&g, c);
 }
 
@@ -173,6 +199,60 @@ static void counts(struct check *c)
     room_close(&r);
 }
 
+/* With D the numbers of what is given and W the width: time and condition, tokens in and out, and of each block
+ * 6 W D + 6 W, 12 W W + 9 W + 4 W. */
+static void dit_counts(struct check *c)
+{
+    const int64_t W = 256, D = 256, block = 6 * W * D + 6 * W + 12 * W * W + 9 * W;
+    for (int cond = 0; cond < 2; cond++) {
+        struct room r;
+        room_open(&r);
+        int64_t n = build(&r, "dit", NULL, HONE_SHAPE(2, 16, 3), cond ? 64 : -1);
+        int64_t want = 2 * (D * D + D) + cond * (64 * D + D) + 3 * W + W + 6 * block + 2 * W * D + 2 * W + 3 * W + 3;
+        CHECK_MSG(c, n == want, "%lld, wanted %lld: %s", (long long)n, (long long)want, r.err.text);
+        CHECK(c, hone_layout_find(r.layout, "block5/attention/qkv/weight") >= 0);
+        CHECK(c, (hone_layout_find(r.layout, "cond/bias") >= 0) == cond);
+        room_close(&r);
+    }
+}
+
+/* A fresh transformer gives zeros, for its last layer begins at zero; with that layer filled, what it gives does not
+ * hang on time and condition, for the modulations begin at zero too, and it is the same for tokens that are the same.
+ */
+static void dit_fresh(struct check *c)
+{
+    struct room r;
+    float x[2 * 5 * 2], w[64] = {0};
+    room_open(&r);
+    hone_device *cpu = hone_device_open(r.ctx, "cpu", &r.err);
+    CHECK_MSG(c, build(&r, "dit", (const char *const[]){"width", "16", "heads", "4", NULL}, HONE_SHAPE(2, 5, 2), 3) > 0,
+              "%s", r.err.text);
+    hone_output((hone_t){r.nn.g, r.nn.g->n_values - 1}, "y");
+    hone_program *p = hone_compile(cpu, r.nn.g, NULL, &r.err);
+    hone_store *s = p ? hone_store_create(r.ctx, r.layout, &r.err) : NULL;
+    const void *in[] = {x, (const float[]){3, 70}, (const float[]){1, 2, 3, -4, 5, -6}};
+    for (int i = 0; i < 20; i++)
+        x[i] = (float)(i % 10 / 2 == 3 ? 5 : 1 + i % 2);
+    for (int filled = 0; s && filled < 2; filled++) {
+        if (!filled)
+            hone_store_init(s, 1, &r.err);
+        for (int i = 0; i < 32; i++)
+            w[i] = (float)(i % 7) - 3;
+        if (filled)
+            hone_store_set(s, hone_layout_find(r.layout, "final/output/weight"), w, 32, &r.err);
+        hone_run(p, &(hone_run_args){.inputs = in, .stores = &s}, &r.err);
+        if (!CHECK_MSG(c, hone_wait(p, &r.err) == HONE_OK, "%s: %s", r.err.where, r.err.text))
+            break;
+        const float *y = hone_result(p, 0);
+        for (int i = 0; i < 10; i++)
+            CHECK(c, y[i] == y[10 + i] && (y[i] != 0) == filled && (y[i] == y[i % 2]) == (!filled || i / 2 != 3));
+    }
+    hone_store_destroy(s);
+    hone_program_destroy(p);
+    hone_device_close(cpu);
+    room_close(&r);
+}
+
 static void refusals(struct check *c)
 {
     static const struct {
@@ -196,6 +276,10 @@ static void refusals(struct check *c)
         {"unet", {"kernel", "4"}, {3, {2, 16, 3}}, 4, HONE_E_CONFIG, "kernel must be odd; got 4"},
         {"unet", {"time_dim", "7"}, {3, {2, 16, 3}}, 4, HONE_E_CONFIG, "time_dim must be even; got 7"},
         {"mlp", {"time_dim", "7"}, {3, {2, 16, 3}}, 4, HONE_E_CONFIG, "time_dim must be even; got 7"},
+        {"dit", {"time_dim", "7"}, {3, {2, 16, 3}}, 4, HONE_E_CONFIG, "time_dim must be even; got 7"},
+        {"dit", {"heads", "3"}, {3, {2, 16, 3}}, 4, HONE_E_CONFIG, "got width 256, 3 heads"},
+        {"dit", {"width", "24"}, {3, {2, 16, 3}}, 4, HONE_E_CONFIG, "must be an even number; got width 24, 8 heads"},
+        {"dit", {"horizon", "8"}, {3, {2, 16, 3}}, 4, HONE_E_SHAPE, "horizon is set to 8; the operand has 16"},
         {"mlp", {"horizon", "8"}, {3, {2, 16, 3}}, 4, HONE_E_SHAPE, "horizon is set to 8; the operand has 16"},
         {"mlp", {"actions", "7"}, {3, {2, 16, 3}}, 4, HONE_E_SHAPE, "actions is set to 7; the operand has 3"},
         {"mlp", {"cond", "7"}, {3, {2, 16, 3}}, -1, HONE_E_SHAPE, "cond is set to 7; the operand has 0"},
@@ -243,6 +327,10 @@ void suite_nn_nets(struct check *c)
         against_pytorch(c, names[i]);
     if (check_case(c, "parameters are counted and named"))
         counts(c);
+    if (check_case(c, "parameters of a transformer"))
+        dit_counts(c);
+    if (check_case(c, "a fresh transformer"))
+        dit_fresh(c);
     if (check_case(c, "refusals say what is wrong"))
         refusals(c);
     if (check_case(c, "widths, and no condition"))
