@@ -161,13 +161,15 @@ HONE_API const char *hone_device_transcript(const hone_device *d);
 typedef struct hone_program hone_program;
 
 typedef struct hone_compile_options {
-    const char *name; /* for messages and reports; nullable */
-    bool debug;       /* one operation at a time, each checked against its double reference, guard bytes checked,
-                         execution put off until hone_wait; slow */
-    bool no_prepare;  /* do not keep what depends on parameters alone between runs */
-    bool no_inplace;  /* every value its own bytes; for tests */
-    bool expand;      /* use expansions even where a kernel exists; for tests */
-    bool plain;       /* without the passes that make it faster; for tests */
+    const char *name;  /* for messages and reports; nullable */
+    bool debug;        /* one operation at a time, each checked against its double reference, guard bytes checked,
+                          execution put off until hone_wait; slow */
+    bool no_prepare;   /* do not keep what depends on parameters alone between runs */
+    bool no_inplace;   /* every value its own bytes; for tests */
+    bool expand;       /* use expansions even where a kernel exists; for tests */
+    bool bf16_weights; /* weights that fusion packs for decisions are kept as bf16, rounded to nearest: half the bytes
+                          to read; arithmetic stays f32 */
+    bool plain;        /* without the passes that make it faster; for tests */
 } hone_compile_options;
 
 /* Plans and prepares everything that a run needs. Refused with HONE_E_NOMEM and advice when the plan exceeds the
@@ -218,6 +220,39 @@ typedef struct hone_plan_info {
 HONE_API hone_plan_info hone_program_plan(const hone_program *p);
 /* How often the prepare segment has run. */
 HONE_API uint64_t hone_program_prepares(const hone_program *p);
+
+/* ------------------------------------------------------------------ where the time goes */
+
+/* One launch of a program: what it is, and what was measured since the profile was turned on. */
+typedef struct hone_profile_row {
+    const char *op;      /* the operation; "copy" for a move of bytes */
+    const char *layer;   /* path of the layer that asked for it; "" outside of all */
+    const char *call;    /* operand types and attributes: "f32[2,64,16] f32[64,64,5] padding=2" */
+    bool prepare;        /* done once for a set of parameters, not in each run */
+    int64_t per_run;     /* calls in one run: the steps of its chain, or 1 */
+    uint64_t calls;      /* measured, */
+    uint64_t ns, min_ns; /* the time of all of them, and of the shortest */
+    double flops, bytes; /* of one call: what it computes, and what must move at the least */
+    double fixed_bytes; /* the part of `bytes` that is the same in each run: parameters, constants, what was prepared */
+} hone_profile_row;
+
+/* One call of the last run. */
+typedef struct hone_profile_event {
+    int row;
+    uint64_t begin_ns, ns; /* since the first call of that run began; how long it took */
+} hone_profile_event;
+
+/* Turns timing on, with all counters at zero, or off, which forgets the rows. Each call is timed alone: a device that
+ * runs behind is waited for after each. Allocates here, never in a run; off, a run pays one branch a call. Errors:
+ * HONE_E_STATE while a run is under way; HONE_E_NOMEM (timing is then off). Thread: that of the program. */
+HONE_API hone_status hone_program_profile(hone_program *p, bool on, hone_err *err);
+/* Rows are in the order of execution; 0 while timing is off. Text is borrowed, valid until timing is turned off or on.
+ */
+HONE_API int hone_program_profile_rows(const hone_program *p);
+HONE_API hone_profile_row hone_program_profile_row(const hone_program *p, int index);
+/* Calls of the last run, in order. */
+HONE_API int64_t hone_program_profile_events(const hone_program *p);
+HONE_API hone_profile_event hone_program_profile_event(const hone_program *p, int64_t index);
 
 #ifdef __cplusplus
 }

@@ -135,7 +135,7 @@ hone_program *hone_compile(hone_device *d, hone_graph *g, const hone_compile_opt
     }
     p->device = d;
     p->debug = o->debug;
-    hone_graph *better = o->plain ? NULL : pass_all(g, keep, &k, err);
+    hone_graph *better = o->plain ? NULL : pass_all(g, keep, &k, o->bf16_weights, err);
     p->g = o->plain || better ? ir_lower(better ? better : g, keep, &k, err) : NULL;
     hone_graph_destroy(better);
     p->name = p->g ? arena_text(&p->g->arena, o->name ? o->name : "program") : NULL;
@@ -176,6 +176,7 @@ void hone_program_destroy(hone_program *p)
     if (p->running)
         program_release(p);
     debug_destroy(p);
+    profile_destroy(p);
     plan_finish(&p->plan);
     if (p->slab)
         p->device->def->release(p->device->dev, p->slab);

@@ -23,6 +23,7 @@ struct hone_program {
     bool done;     /* results may be read */
     uint64_t prepares;
     struct program_debug *check; /* debug only */
+    struct profile *profile;     /* NULL: calls are not timed */
 };
 
 /* Gives the stores of a run back; those that were written get a new version. */
@@ -45,5 +46,13 @@ void debug_begin(struct hone_program *p);
 /* Before and after step s ran, in step `it` of the chain. */
 hone_status debug_before(struct hone_program *p, const struct plan_step *s, int32_t it, hone_err *err);
 hone_status debug_after(struct hone_program *p, const struct plan_step *s, int32_t it, hone_err *err);
+
+/* --- profile.c: every call timed --- */
+void profile_begin(struct hone_program *p); /* of a run */
+/* Step s was begun at `begin`, a time of clock_ns, and is done. */
+void profile_note(struct hone_program *p, const struct plan_step *s, uint64_t begin);
+void profile_destroy(struct hone_program *p);
+/* Bytes from the start of the slab to the end of the last one that a run reads or writes. */
+size_t profile_extent(const struct hone_program *p);
 
 #endif

@@ -1,6 +1,7 @@
 /* Running a program: arguments in, steps, results out. Allocates nothing. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "graph/program.h"
 
@@ -106,7 +107,7 @@ static hone_status run_kernel(hone_program *p, const struct plan_step *s, int32_
     return s->kernel->run(&io, err);
 }
 
-static hone_status run_step(hone_program *p, const struct plan_step *s, int32_t it, hone_err *err)
+static hone_status do_step(hone_program *p, const struct plan_step *s, int32_t it, hone_err *err)
 {
     if (s->kind == PLAN_RUN)
         return run_kernel(p, s, it, err);
@@ -114,6 +115,19 @@ static hone_status run_step(hone_program *p, const struct plan_step *s, int32_t 
         return HONE_OK;
     return p->device->def->copy(p->device->dev, program_at(p, &s->out[0], it), program_at(p, &s->in[0], it), s->bytes,
                                 err);
+}
+
+static hone_status run_step(hone_program *p, const struct plan_step *s, int32_t it, hone_err *err)
+{
+    if (!p->profile)
+        return do_step(p, s, it, err);
+    const uint64_t begin = clock_ns();
+    hone_status st = do_step(p, s, it, err);
+    if (st == HONE_OK)
+        st = p->device->def->sync(p->device->dev, err);
+    if (st == HONE_OK)
+        profile_note(p, s, begin);
+    return st;
 }
 
 hone_status program_steps(hone_program *p, int32_t from, int32_t to, hone_err *err)
@@ -166,6 +180,8 @@ static void clear_padding(hone_program *p)
 static hone_status execute(hone_program *p, hone_err *err)
 {
     hone_status s = HONE_OK;
+    if (p->profile)
+        profile_begin(p);
     if (p->plan.n_prepare && stale(p)) {
         p->prepared = false;
         s = program_steps(p, 0, p->plan.n_prepare, err);
