@@ -141,6 +141,45 @@ if [ -w /dev/full ]; then
     "$hone" ops >/dev/full 2>"$tmp/full"
     expect 0 "could not be written" cat "$tmp/full"
 fi
+# times of decisions and training steps: what is printed, not how long it takes
+bench="$hone bench"
+# shellcheck disable=SC2086
+{
+    expect 2 "decision, step, ops" $bench decisions
+    expect 2 "usage" $bench
+    expect 2 "unet, mlp, dit" $bench decision --net lstm
+    expect 2 "wants f32 or bf16" $bench decision --weights f16
+    expect 2 "a training step has none" $bench step --steps 3
+    expect 2 "--batch wants" $bench step --batch 0
+    expect 2 "did you mean --repeats" $bench step --repeat 3
+    expect 1 "nosuch/t.json: cannot be written" $bench decision --net mlp --repeats 1 --force --profile "$tmp/nosuch/t.json"
+    expect 0 '{"bench": "decision", "net": "mlp", "batch": 1,' $bench decision --net mlp --repeats 3 --force --json
+    cp "$tmp/out" "$tmp/out.json"
+    for key in net batch threads steps weights ms_p50 ms_p99 ms_min floor_ms ratio gflops peak_gflops read_gbs planned_bytes \
+        live_peak_bytes arena_bytes allocations process_allocations params cpu load; do
+        expect 0 "" grep -F "\"$key\": " "$tmp/out.json"
+    done
+    expect 0 '"allocations": 0,' cat "$tmp/out.json"
+    expect 0 '"params": 1606204,' cat "$tmp/out.json"
+    expect 0 '"repeats": 3,' cat "$tmp/out.json"
+    expect 0 "optimiser" $bench step --net mlp --batch 8 --repeats 2 --threads 1 --force --profile "$tmp/t.json"
+    expect 0 '"name":"update","cat":"run","args":{"layer":"optimiser"' cat "$tmp/t.json"
+    expect 0 "linear f32[8,512] f32[512,512] f32[512]" $bench ops --plain --net mlp --batch 8 --repeats 2 --force
+    if command -v python3 >/dev/null; then
+        expect 0 "" python3 -c "import json, sys; [json.load(open(f)) for f in sys.argv[1:]]" "$tmp/out.json" "$tmp/t.json"
+    fi
+}
+# a machine in use is refused
+if [ -r /proc/stat ]; then
+    busy=
+    for i in $(seq "$(nproc)"); do
+        (while :; do :; done) &
+        busy="$busy $!"
+    done
+    expect 1 "other processes use" "$hone" bench decision --repeats 1
+    # shellcheck disable=SC2086
+    kill $busy
+fi
 # every objective learns the four modes: shares 25 +- 2 %, 95 % within 3 standard deviations, or exit 1
 expect 0 "report:" "$hone" demo density --seed 1 --out "$tmp/demo"
 expect 0 "<td>v<td>" cat "$tmp/demo/report.html"
