@@ -1,6 +1,7 @@
 /* Fusion for decisions: a convolution with the norm, activation, FiLM and residual that follow it becomes one
- * conv_block, time first, with its weights packed in the prepare segment. Only where weights are fixed (inference) and
- * the batch is small: such a step is bound by reading weights, and every value between blocks is a few kilobytes.
+ * conv_block, time first, with its weights packed in the prepare segment; so does a dense layer of a few rows with
+ * activation and residual, as a convolution of one tap whose time is the rows. Only where weights are fixed (inference)
+ * and the batch is small: such a step is bound by reading weights, and every value between blocks is a few kilobytes.
  *
  * Values exist in up to two forms: as the graph has them, [B, C, T], and time first, [T, B, C]. A form is made when it
  * is asked for; fused blocks ask for time first, so nothing is permuted between them. */
@@ -10,12 +11,13 @@
 #include "op/conv.h"
 #include "op/conv_block.h"
 
-enum { SMALL_BATCH = 4 };
+enum { SMALL_BATCH = 4, FEW_ROWS = 64 };
 
 struct fuse {
     uint8_t *cls;
     bool (*takes)(void *user, const struct op_call *c);
     void *user;
+    bool half;
     int32_t *tbc; /* value of `from` -> its time-first form in `to`, -1: none */
 };
 
@@ -24,6 +26,7 @@ struct match {
     int32_t x, w, bias, gamma, beta, scale, shift, residual;
     int64_t stride, pad, groups, act;
     double eps;
+    bool linear; /* x is rows, w [out, in]; bias may be missing */
 };
 
 /* Whether n is the permutation of the last two of three dimensions: [B, T, C] to [B, C, T] or back. */
@@ -61,12 +64,36 @@ static const struct ir_node *only(const struct pass *p, int32_t v, const struct 
     return n->def == def && n->out0 == v && p->uses[v] == 1 ? n : NULL;
 }
 
+/* Product of all dimensions but the last. */
+static int64_t rows_of(const hone_shape *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->rank - 1; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+static bool match_linear(const struct pass *p, const struct ir_node *n, struct match *m)
+{
+    const struct fuse *f = p->user;
+    const int64_t rows = rows_of(&p->from->values[n->in[0]].type.shape);
+    if (f->cls[n->in[0]] == CLASS_FIXED || f->cls[n->in[1]] != CLASS_FIXED || rows < 1 || rows > FEW_ROWS)
+        return false;
+    if (n->n_in == 3 && f->cls[n->in[2]] != CLASS_FIXED)
+        return false;
+    m->x = n->in[0], m->w = n->in[1], m->bias = n->n_in == 3 ? n->in[2] : -1;
+    m->stride = 1, m->linear = true;
+    return true;
+}
+
 static bool match_conv(const struct pass *p, int32_t v, bool root, struct match *m)
 {
     const struct fuse *f = p->user;
     const struct ir_node *n = pass_maker(p, v);
-    if (n->def != &op_conv1d || (!root && p->uses[v] != 1))
+    if ((n->def != &op_conv1d && n->def != &op_linear) || (!root && p->uses[v] != 1))
         return false;
+    if (n->def == &op_linear)
+        return match_linear(p, n, m);
     const hone_shape *x = &p->from->values[n->in[0]].type.shape;
     if (n->n_in != 3 || n->attr.i[CONV_DILATION] != 1 || x->dim[0] > SMALL_BATCH || x->dim[0] < 1)
         return false;
@@ -95,9 +122,9 @@ static bool match_act(const struct pass *p, int32_t v, bool root, struct match *
     static const struct {
         const struct op_def *def;
         int act;
-    } acts[] = {{&op_mish, CB_MISH}, {&op_silu, CB_SILU}, {&op_relu, CB_RELU}};
+    } acts[] = {{&op_mish, CB_MISH}, {&op_silu, CB_SILU}, {&op_relu, CB_RELU}, {&op_gelu_tanh, CB_GELU_TANH}};
     const struct ir_node *n = pass_maker(p, v);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (n->def == acts[i].def) {
             m->act = acts[i].act;
             return (root || p->uses[v] == 1) && match_norm(p, n->in[0], false, m);
@@ -132,7 +159,7 @@ static bool match_film(const struct pass *p, int32_t v, bool root, struct match 
 
 static bool match_block(const struct pass *p, const struct ir_node *n, struct match *m)
 {
-    const struct match none = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, CB_IDENTITY, 0};
+    const struct match none = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, CB_IDENTITY, 0, false};
     *m = none;
     if (match_film(p, n->out0, true, m))
         return true;
@@ -140,7 +167,7 @@ static bool match_block(const struct pass *p, const struct ir_node *n, struct ma
         const hone_shape *a = &p->from->values[n->in[0]].type.shape, *b = &p->from->values[n->in[1]].type.shape;
         *m = none;
         m->residual = n->in[1 - i];
-        if (hone_shape_equal(a, b) && match_film(p, n->in[i], false, m) && m->groups > 0)
+        if (hone_shape_equal(a, b) && match_film(p, n->in[i], false, m) && (m->groups > 0 || m->linear))
             return true;
     }
     return false;
@@ -164,12 +191,40 @@ static hone_t flat(struct pass *p, int32_t v)
     return hone_reshape((hone_t){p->to, p->map[v]}, HONE_SHAPE(d[0], d[1]));
 }
 
+static hone_t pack(struct pass *p, hone_t w)
+{
+    const struct fuse *f = p->user;
+    const bool half = f->half && hone_type_of(w).shape.dim[1] % 2 == 0; /* by pairs of input channels */
+    return op_emit(&op_conv_pack, 1, &w, &(struct op_attr){.i = {[CP_HALF] = half}}, NULL);
+}
+
+/* v as rows [M, 1, K]: time first, one sample. */
+static hone_t rows(struct pass *p, int32_t v)
+{
+    const hone_shape *s = &p->from->values[v].type.shape;
+    return hone_reshape((hone_t){p->to, p->map[v]}, HONE_SHAPE(rows_of(s), 1, s->dim[s->rank - 1]));
+}
+
+/* A dense layer; the result has the type of value `y`. */
+static hone_t emit_linear(struct pass *p, const struct match *m, int32_t y)
+{
+    const int64_t *w = p->from->values[m->w].type.shape.dim;
+    hone_t in[4] = {rows(p, m->x), pack(p, hone_reshape((hone_t){p->to, p->map[m->w]}, HONE_SHAPE(w[0], w[1], 1))),
+                    m->bias >= 0 ? (hone_t){p->to, p->map[m->bias]} : hone_full(p->to, HONE_SHAPE(w[0]), 0)};
+    int n = 3;
+    if (m->residual >= 0)
+        in[n++] = rows(p, m->residual);
+    struct op_attr a = {.i = {[CB_STRIDE] = 1, [CB_OUT] = w[0], [CB_ACT] = m->act, [CB_RESIDUAL] = n > 3}};
+    hone_t out = take_block(p, n, in, &a);
+    return out.g ? hone_reshape(out, p->from->values[y].type.shape) : out;
+}
+
 static hone_t emit_block(struct pass *p, const struct match *m)
 {
     hone_t in[8] = {time_first(p, m->x)};
     hone_t w = {p->to, p->map[m->w]}, bias = {p->to, p->map[m->bias]};
     int n = 3;
-    in[1] = op_emit(&op_conv_pack, 1, &w, NULL, NULL);
+    in[1] = pack(p, w);
     in[2] = bias;
     if (m->groups > 0) {
         in[n++] = (hone_t){p->to, p->map[m->gamma]};
@@ -206,8 +261,7 @@ static bool fuse_transposed(struct pass *p, const struct ir_node *n)
            odd = hone_concat(3, (hone_t[]){zero, k[2], k[0]}, 2);
     hone_t both = hone_permute(hone_concat(2, (hone_t[]){even, odd}, 1), (const int[]){1, 0, 2});
     struct op_attr a = {.i = {[CB_STRIDE] = 1, [CB_PAD] = 1, [CB_OUT] = 2 * w->dim[1], [CB_ACT] = CB_IDENTITY}};
-    hone_t in[3] = {time_first(p, n->in[0]), op_emit(&op_conv_pack, 1, &both, NULL, NULL),
-                    hone_concat(2, (hone_t[]){b, b}, 0)};
+    hone_t in[3] = {time_first(p, n->in[0]), pack(p, both), hone_concat(2, (hone_t[]){b, b}, 0)};
     hone_t y = take_block(p, 3, in, &a);
     if (!y.g)
         return false;
@@ -228,8 +282,12 @@ static void fuse_node(struct pass *p, const struct ir_node *n)
         pass_copy(p, n);
         return;
     }
-    hone_t y = match_block(p, n, &m) ? emit_block(p, &m) : HONE_NONE;
-    if (y.g) {
+    const bool matched = match_block(p, n, &m);
+    hone_t y = !matched ? HONE_NONE : m.linear ? emit_linear(p, &m, n->out0) : emit_block(p, &m);
+    if (y.g && m.linear) {
+        pass_set(p, n, 0, y);
+        p->changed++;
+    } else if (y.g) {
         f->tbc[n->out0] = y.id;
         pass_set(p, n, 0, hone_permute(y, (const int[]){1, 2, 0}));
         for (int k = 1; k < n->n_out; k++) /* statistics of a norm: nothing reads them */
@@ -243,12 +301,12 @@ static void fuse_node(struct pass *p, const struct ir_node *n)
     }
 }
 
-hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user, bool half,
                       hone_err *err)
 {
     struct mem *m = &from->ctx->mem;
     size_t n = (size_t)from->n_values + 1;
-    struct fuse f = {mem_array(m, n, 1), takes, user, mem_array(m, n, sizeof *f.tbc)};
+    struct fuse f = {mem_array(m, n, 1), takes, user, half, mem_array(m, n, sizeof *f.tbc)};
     struct pass p = {.user = &f, .node = fuse_node};
     hone_graph *g = NULL;
     if (f.cls && f.tbc) {

@@ -48,12 +48,13 @@ hone_graph *pass_lift(const hone_graph *from, hone_err *err);
 /* Equal uses of an operation on equal operands become one. */
 hone_graph *pass_share(const hone_graph *from, hone_err *err);
 
-/* Convolutions of a decision with what follows them, where the device takes such a block. */
-hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+/* Convolutions and dense layers of a decision with what follows them, where the device takes such a block. `half`:
+ * their weights are kept as bf16. */
+hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user, bool half,
                       hone_err *err);
 
 /* All of them. `takes`: has the device a kernel for this use? Owns: the result. */
-hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user, bool half,
                      hone_err *err);
 
 #endif

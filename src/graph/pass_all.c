@@ -7,7 +7,7 @@ static hone_graph *next(hone_graph *made, hone_graph *better)
     return better;
 }
 
-hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user, bool half,
                      hone_err *err)
 {
     hone_graph *g = pass_share(from, err);
@@ -16,7 +16,7 @@ hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const str
     if (g)
         g = next(g, pass_lift(g, err));
     if (g)
-        g = next(g, pass_fuse(g, takes, user, err));
+        g = next(g, pass_fuse(g, takes, user, half, err));
     if (g)
         g = next(g, pass_share(g, err));
     return g;

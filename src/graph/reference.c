@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "graph/ir.h"
+#include "tensor/bf16.h"
 
 void ir_widen(hone_dtype t, const void *src, double *dst, int64_t n)
 {
@@ -9,6 +10,9 @@ void ir_widen(hone_dtype t, const void *src, double *dst, int64_t n)
         switch (t) {
         case HONE_F32:
             dst[i] = ((const float *)src)[i];
+            break;
+        case HONE_BF16:
+            dst[i] = bf16_float(((const uint16_t *)src)[i]);
             break;
         case HONE_I32:
             dst[i] = ((const int32_t *)src)[i];

@@ -38,14 +38,23 @@ static bool is(const struct op_call *c, int i, hone_shape s)
     return hone_shape_equal(&c->in[i].shape, &s);
 }
 
+/* Input channels whose weights stand side by side. */
+static int64_t together(const struct op_call *c)
+{
+    return c->in[1].dtype == HONE_BF16 ? 2 : 1;
+}
+
 static hone_status shape(const struct op_call *c, hone_type *out, hone_err *err)
 {
     struct parts p;
     const int64_t *a = c->attr.i;
-    if (!op_all_f32(c) || !find_parts(c, &p))
-        return op_refuse(c, err, "wants f32 x [T, B, C], packed weights, bias, and what its attributes announce");
-    int64_t blocks = (p.o + CB_LANES - 1) / CB_LANES;
-    if (p.o < 1 || !is(c, 1, HONE_SHAPE(blocks, p.c, p.k, CB_LANES)) || !is(c, 2, HONE_SHAPE(p.o)))
+    for (int i = 0; i < c->n_in; i++)
+        if (c->in[i].dtype != HONE_F32 && (i != 1 || c->in[i].dtype != HONE_BF16))
+            return op_refuse(c, err, "all operands must be f32, but for weights, which may be bf16");
+    if (!find_parts(c, &p))
+        return op_refuse(c, err, "wants x [T, B, C], packed weights, bias, and what its attributes announce");
+    const int64_t blocks = (p.o + CB_LANES - 1) / CB_LANES, n = together(c);
+    if (p.o < 1 || !is(c, 1, HONE_SHAPE(blocks, p.c / n, p.k, n * CB_LANES)) || p.c % n || !is(c, 2, HONE_SHAPE(p.o)))
         return op_refuse(c, err, "weights and bias must fit the channels");
     if (p.gamma && (p.o % a[CB_GROUPS] || !is(c, p.gamma, HONE_SHAPE(p.o)) || !is(c, p.gamma + 1, HONE_SHAPE(p.o)) ||
                     c->attr.f[0] <= 0))
@@ -66,6 +75,8 @@ static double activate(int64_t act, double x)
         return x / (1 + exp(-x));
     case CB_RELU:
         return x > 0 ? x : 0;
+    case CB_GELU_TANH:
+        return x / (1 + exp(-2 * 0.79788456080286536 * (x + 0.044715 * x * x * x)));
     default:
         return x;
     }
@@ -73,7 +84,7 @@ static double activate(int64_t act, double x)
 
 static void ref_conv(const struct op_call *c, const struct parts *p, const double *const *in, double *y)
 {
-    const int64_t *a = c->attr.i;
+    const int64_t *a = c->attr.i, n = together(c);
     for (int64_t t = 0; t < p->t_out; t++)
         for (int64_t b = 0; b < p->b; b++)
             for (int64_t o = 0; o < p->o; o++) {
@@ -81,8 +92,9 @@ static void ref_conv(const struct op_call *c, const struct parts *p, const doubl
                 for (int64_t k = 0; k < p->k; k++) {
                     int64_t s = t * a[CB_STRIDE] + k - a[CB_PAD];
                     for (int64_t i = 0; s >= 0 && s < p->t && i < p->c; i++)
-                        sum += in[0][(s * p->b + b) * p->c + i] *
-                               in[1][((o / CB_LANES * p->c + i) * p->k + k) * CB_LANES + o % CB_LANES];
+                        sum +=
+                            in[0][(s * p->b + b) * p->c + i] *
+                            in[1][(((o / CB_LANES * p->c + i) / n * p->k + k) * CB_LANES + o % CB_LANES) * n + i % n];
                 }
                 y[(t * p->b + b) * p->o + o] = sum;
             }
@@ -129,7 +141,11 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
 
 static hone_t expand_act(int64_t act, hone_t x)
 {
-    return act == CB_MISH ? hone_mish(x) : act == CB_SILU ? hone_silu(x) : act == CB_RELU ? hone_relu(x) : x;
+    return act == CB_MISH        ? hone_mish(x)
+           : act == CB_SILU      ? hone_silu(x)
+           : act == CB_RELU      ? hone_relu(x)
+           : act == CB_GELU_TANH ? hone_gelu_tanh(x)
+                                 : x;
 }
 
 static void expand(const struct op_use *u, hone_t *out)
@@ -138,8 +154,9 @@ static void expand(const struct op_use *u, hone_t *out)
     struct parts p;
     if (!find_parts(u->call, &p))
         return;
-    int64_t blocks = u->call->in[1].shape.dim[0];
-    hone_t w = hone_permute(u->in[1], (const int[]){0, 3, 1, 2});
+    const int64_t blocks = u->call->in[1].shape.dim[0], n = together(u->call);
+    hone_t w = hone_reshape(hone_cast(u->in[1], HONE_F32), HONE_SHAPE(blocks, p.c / n, p.k, CB_LANES, n));
+    w = hone_permute(w, (const int[]){0, 3, 1, 4, 2});
     w = hone_slice(hone_reshape(w, HONE_SHAPE(blocks * CB_LANES, p.c, p.k)), 0, 0, p.o);
     hone_t x = hone_permute(u->in[0], (const int[]){1, 2, 0});
     hone_t y = hone_conv1d(x, w, u->in[2], a[CB_STRIDE], a[CB_PAD], 1);
@@ -159,7 +176,7 @@ static struct op_cost cost(const struct op_call *c)
         return k;
     k.flops = 2.0 * (double)(p.t_out * p.b * p.o) * (double)(p.c * p.k);
     for (int i = 0; i < c->n_in; i++)
-        k.bytes += 4.0 * (double)op_numel(&c->in[i]);
+        k.bytes += (double)hone_dtype_size(c->in[i].dtype) * (double)op_numel(&c->in[i]);
     k.bytes += 4.0 * (double)op_numel(&c->out[0]);
     return k;
 }
@@ -197,6 +214,32 @@ static const struct op_case cases[] = {
      5,
      {OP_F32(1, 2, 3), OP_F32(1, 3, 1, 16), OP_F32(4), OP_F32(4), OP_F32(4)},
      A(1, 0, 4, 4, CB_MISH, 0, 0)},
+    {"time of four",
+     5,
+     {OP_F32(4, 2, 7), OP_F32(5, 7, 5, 16), OP_F32(80), OP_F32(80), OP_F32(80)},
+     A(1, 2, 80, 5, CB_MISH, 0, 0)},
+    {"time of eight",
+     5,
+     {OP_F32(8, 2, 7), OP_F32(3, 7, 3, 16), OP_F32(40), OP_F32(40), OP_F32(40)},
+     A(1, 1, 40, 5, CB_MISH, 0, 0)},
+    {"time of sixteen",
+     5,
+     {OP_F32(16, 1, 7), OP_F32(4, 7, 5, 16), OP_F32(64), OP_F32(64), OP_F32(64)},
+     A(1, 2, 64, 8, CB_GELU_TANH, 0, 0)},
+    {"a row", 3, {OP_F32(1, 1, 33), OP_F32(9, 33, 1, 16), OP_F32(144)}, A(1, 0, 144, 0, CB_GELU_TANH, 0, 0)},
+    {"rows", 3, {OP_F32(11, 2, 9), OP_F32(5, 9, 1, 16), OP_F32(70)}, A(1, 0, 70, 0, CB_SILU, 0, 0)},
+    {"twelve rows", 3, {OP_F32(12, 1, 9), OP_F32(5, 9, 1, 16), OP_F32(80)}, A(1, 0, 80, 0, CB_IDENTITY, 0, 0)},
+    {"many parts",
+     5,
+     {OP_F32(4, 1, 64), OP_F32(16, 64, 5, 16), OP_F32(256), OP_F32(256), OP_F32(256)},
+     A(1, 2, 256, 8, CB_MISH, 0, 0)},
+    {"bf16",
+     5,
+     {OP_F32(4, 2, 8), OP_BF16(5, 4, 5, 32), OP_F32(80), OP_F32(80), OP_F32(80)},
+     A(1, 2, 80, 5, CB_MISH, 0, 0)},
+    {"bf16 of eight", 3, {OP_F32(8, 1, 6), OP_BF16(3, 3, 3, 32), OP_F32(40)}, A(1, 1, 40, 0, CB_RELU, 0, 0)},
+    {"bf16 rows", 3, {OP_F32(7, 1, 10), OP_BF16(5, 5, 1, 32), OP_F32(70)}, A(1, 0, 70, 0, CB_IDENTITY, 0, 0)},
+    {"bf16, stride", 3, {OP_F32(8, 1, 4), OP_BF16(1, 2, 3, 32), OP_F32(16)}, A(2, 1, 16, 0, CB_RELU, 0, 0)},
     {"no sample", 3, {OP_F32(6, 0, 3), OP_F32(1, 3, 3, 16), OP_F32(5)}, A(1, 1, 5, 0, CB_IDENTITY, 0, 0)},
 };
 static const struct op_case bad[] = {

@@ -75,6 +75,10 @@ struct op_case {
     {                                                                                                                  \
         HONE_U8, OP_DIMS(__VA_ARGS__)                                                                                  \
     }
+#define OP_BF16(...)                                                                                                   \
+    {                                                                                                                  \
+        HONE_BF16, OP_DIMS(__VA_ARGS__)                                                                                \
+    }
 #define OP_BOOL(...)                                                                                                   \
     {                                                                                                                  \
         HONE_BOOL, OP_DIMS(__VA_ARGS__)                                                                                \

@@ -167,7 +167,7 @@ static void tensor(struct reader *r, const char *s)
     int n, n_stride, n_storage;
     const char *start = s;
     bool known = false;
-    static const char *const types[] = {"ACL_FLOAT ", "ACL_INT32 ", "ACL_BOOL ", "ACL_UINT8 "};
+    static const char *const types[] = {"ACL_FLOAT ", "ACL_INT32 ", "ACL_BOOL ", "ACL_UINT8 ", "ACL_BF16 "};
     for (size_t i = 0; i < sizeof types / sizeof types[0] && !known; i++)
         if (!strncmp(s, types[i], strlen(types[i]))) {
             known = true;

@@ -8,17 +8,6 @@
 #include "graph/backend.h"
 #include "op/harness.h"
 
-static void fill(hone_dtype t, const double *x, void *dst, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (t == HONE_F32)
-            ((float *)dst)[i] = (float)x[i];
-        else if (t == HONE_I32)
-            ((int32_t *)dst)[i] = (int32_t)x[i];
-        else
-            ((uint8_t *)dst)[i] = (uint8_t)x[i];
-}
-
 static bool near(double got, double want, double tol)
 {
     return got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= tol;
@@ -60,7 +49,7 @@ static void run(struct check *c, struct harness *h)
     void *in[8] = {0};
     for (int i = 0; i < h->k->n_in; i++) {
         in[i] = malloc((size_t)h->n[i] * 8 + 8);
-        fill(h->k->in[i].dtype, h->in[i], in[i], h->n[i]);
+        harness_fill(h->k->in[i].dtype, h->in[i], in[i], h->n[i]);
     }
     if (p)
         hone_run(p, &(hone_run_args){.inputs = (const void *const *)in}, &err);

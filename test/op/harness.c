@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hone/random.h"
+#include "tensor/bf16.h"
 
 void harness_draw(struct harness *h)
 {
@@ -26,6 +27,9 @@ void harness_draw(struct harness *h)
             case HONE_F32:
                 h->in[i][j] = (float)(lo + (hi - lo) * (double)u[j]);
                 break;
+            case HONE_BF16:
+                h->in[i][j] = bf16_float(bf16_of((float)(lo + (hi - lo) * (double)u[j])));
+                break;
             case HONE_BOOL:
                 h->in[i][j] = u[j] < 0.5f;
                 break;
@@ -37,6 +41,24 @@ void harness_draw(struct harness *h)
             }
         free(u);
     }
+}
+
+void harness_fill(hone_dtype t, const double *x, void *dst, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        switch (t) {
+        case HONE_F32:
+            ((float *)dst)[i] = (float)x[i];
+            break;
+        case HONE_BF16:
+            ((uint16_t *)dst)[i] = bf16_of((float)x[i]);
+            break;
+        case HONE_I32:
+            ((int32_t *)dst)[i] = (int32_t)x[i];
+            break;
+        default:
+            ((uint8_t *)dst)[i] = (uint8_t)x[i];
+        }
 }
 
 void harness_drop(struct harness *h)

@@ -21,6 +21,8 @@ struct harness_graph {
 };
 
 void harness_draw(struct harness *h);
+/* n numbers as elements of type t. */
+void harness_fill(hone_dtype t, const double *x, void *dst, int64_t n);
 void harness_drop(struct harness *h);
 /* The use alone, operands as inputs "x0".., results as outputs "y0"... */
 struct harness_graph harness_build(struct harness *h, hone_err *err);

@@ -11,21 +11,6 @@
 
 enum { PROBES = 12 }; /* elements of an operand that finite differences look at */
 
-static void fill_typed(hone_dtype t, const double *x, void *dst, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        switch (t) {
-        case HONE_F32:
-            ((float *)dst)[i] = (float)x[i];
-            break;
-        case HONE_I32:
-            ((int32_t *)dst)[i] = (int32_t)x[i];
-            break;
-        default:
-            ((uint8_t *)dst)[i] = (uint8_t)x[i];
-        }
-}
-
 /* Runs the compiled use and compares every result with the reference. */
 static void kernel_equals_reference(struct check *c, struct harness *h, const hone_compile_options *o)
 {
@@ -36,7 +21,7 @@ static void kernel_equals_reference(struct check *c, struct harness *h, const ho
     void *in[8] = {0};
     for (int i = 0; i < h->k->n_in; i++) {
         in[i] = malloc((size_t)h->n[i] * 8 + 8);
-        fill_typed(h->k->in[i].dtype, h->in[i], in[i], h->n[i]);
+        harness_fill(h->k->in[i].dtype, h->in[i], in[i], h->n[i]);
     }
     if (p)
         hone_run(p, &(hone_run_args){.inputs = (const void *const *)in}, &err);

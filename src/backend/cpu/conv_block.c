@@ -1,304 +1,425 @@
-/* conv_block for a few samples: a decision. It is bound by reading the weights, so they are read once, in order, by one
- * vector of 16 output channels a tap, while up to 16 rows of time stay in registers; norm, activation, FiLM and
- * residual follow while the result (a few kilobytes) is in the first-level cache.
+/* conv_block for a few samples: a decision. It is bound by reading the weights, so they are read once, in order, while
+ * the rows of time stay in registers; norm, activation, FiLM and residual follow while the result (a few kilobytes) is
+ * in the first-level cache. A team of threads shares the output channels, in parts that hold whole groups of the norm:
+ * then no part waits for another, and the result does not depend on who made which.
  *
- * Flops and bytes of the reference network, one step at batch 1: 36 MFLOP against 15.2 MB of weights, which lie beyond
- * the second-level cache. Vectors are GCC's portable ones; the same code is compiled for AVX-512, AVX2 and plainly, and
- * the widest that the machine has is taken. */
+ * Flops and bytes of the reference U-Net, one step at batch 1: 36 MFLOP (28 without padding) against 15.2 MB of
+ * weights, which lie beyond the second-level cache.
+ *
+ * The code is compiled for AVX-512, AVX2 and plainly, and the widest that the machine has is taken. */
 #include <math.h>
 #include <string.h>
 
+#include "backend/cpu/conv_tile.h"
 #include "backend/cpu/cpu.h"
+#include "base/team.h"
 #include "op/conv_block.h"
-
-typedef float vec __attribute__((vector_size(64)));
-typedef int32_t ivec __attribute__((vector_size(64)));
-/* The same in memory, where it may stand at any float. */
-typedef float mem_vec __attribute__((vector_size(64), aligned(4), may_alias));
+#include "tensor/bf16.h"
 
 struct shape {
     int64_t t, b, c, o, k, stride, pad, t_out, blocks;
+    int64_t part; /* blocks of one part: whole groups */
     int gamma, film, residual;
+    bool half;
 };
+
+enum { LANES_ARRAYS = 5 };
+
+/* Whole groups, and as many blocks as tiles take at once; two parts at least, more for the larger ones, so that a
+ * thread which comes late finds some left. */
+static int64_t part_of(const struct shape *s, int64_t groups)
+{
+    const int64_t wide = groups ? s->o / groups : 1, whole = s->blocks * CB_LANES;
+    int64_t lanes = CB_LANES; /* least common multiple of a block and a group */
+    while (lanes < whole && lanes % wide)
+        lanes += CB_LANES;
+    const int64_t unit = lanes / CB_LANES;
+    const int64_t want = s->blocks >= 32 ? 8 : s->blocks >= 8 ? 4 : (s->blocks + 1) / 2;
+    return want ? (want + unit - 1) / unit * unit : 1;
+}
 
 static struct shape shape_of(const struct op_call *c)
 {
     const int64_t *a = c->attr.i, *x = c->in[0].shape.dim;
-    struct shape s = {x[0],
-                      x[1],
-                      x[2],
-                      a[CB_OUT],
-                      c->in[1].shape.dim[2],
-                      a[CB_STRIDE],
-                      a[CB_PAD],
-                      c->out[0].shape.dim[0],
-                      c->in[1].shape.dim[0],
-                      0,
-                      0,
-                      0};
+    struct shape s = {.t = x[0],
+                      .b = x[1],
+                      .c = x[2],
+                      .o = a[CB_OUT],
+                      .k = c->in[1].shape.dim[2],
+                      .stride = a[CB_STRIDE],
+                      .pad = a[CB_PAD],
+                      .t_out = c->out[0].shape.dim[0],
+                      .blocks = c->in[1].shape.dim[0],
+                      .half = c->in[1].dtype == HONE_BF16};
     int at = 3;
     s.gamma = a[CB_GROUPS] > 0 ? at : 0;
     at += s.gamma ? 2 : 0;
     s.film = a[CB_FILM] ? at : 0;
     at += s.film ? 2 : 0;
     s.residual = a[CB_RESIDUAL] ? at++ : 0;
+    s.part = part_of(&s, a[CB_GROUPS]);
     return s;
 }
 
-/* Scratch of one thread: the padded input of a sample, the result before it is cut to O channels, and what its
- * channels are normalised with. */
-static size_t floats_in(const struct shape *s)
+/* Whether tiles may read the operand where it is, leaving out what padding would add. */
+static bool reads_directly(const struct shape *s)
 {
-    return (size_t)((s->t + 2 * s->pad) * s->c + CB_LANES);
+    if (s->stride != 1 || s->pad != s->k / 2 || s->t_out != s->t)
+        return false;
+    return s->k == 1 || ((s->k == 3 || s->k == 5) && (s->t == 4 || s->t == 8 || s->t == 16));
 }
 
-static size_t floats_out(const struct shape *s)
+struct work {
+    const struct bk_io *io;
+    struct shape s;
+    bool direct;
+    float *padded; /* [B][T + 2 pad][C], unless direct */
+    float *y;      /* [T'][blocks 16]: results before they are cut to O channels */
+    /* [blocks 16] each. (y - centre) factor + offset, y without bias; sums over time of a channel, and of squares */
+    float *centre, *factor, *offset, *sum, *square;
+};
+
+static size_t floats_in(const struct shape *s)
 {
-    return (size_t)(s->t_out * s->blocks * CB_LANES);
+    return ((size_t)(s->b * (s->t + 2 * s->pad) * s->c) + 2 * CB_LANES) / CB_LANES * CB_LANES;
 }
 
 static size_t scratch(const struct op_call *c, int threads)
 {
-    struct shape s = shape_of(c);
+    const struct shape s = shape_of(c);
     (void)threads;
-    return (floats_in(&s) + floats_out(&s) + 3 * (size_t)(s.blocks * CB_LANES) + 64) * sizeof(float);
+    return (floats_in(&s) + (size_t)((s.t_out + LANES_ARRAYS) * s.blocks * CB_LANES)) * sizeof(float);
 }
 
-/* a where the mask is set (all bits of an element), b elsewhere. */
-static inline __attribute__((always_inline)) vec pick(ivec mask, vec a, vec b)
-{
-    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
-}
+/* --- products --- */
 
-/* exp of 16 floats: 2^n e^r with a polynomial of degree 6; the argument is held in [-87, 88]. */
-static inline __attribute__((always_inline)) vec exp16(vec x)
-{
-    const vec hi = (vec){0} + 88.0f, lo = (vec){0} - 87.0f;
-    x = pick(x > hi, hi, x);
-    x = pick(x < lo, lo, x);
-    vec n = x * 1.44269504f + 12582912.0f; /* rounds to an integer in the low bits */
-    ivec e = (ivec)n - 0x4B400000;
-    n -= 12582912.0f;
-    vec r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    vec p = (vec){0} + 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    return (vec)((ivec)p + (e << 23));
-}
+/* Tiles of `rows` rows for n blocks, 1, 2 or 4; with eight rows there are registers for two. */
+#define TILES(rows, taps, same, first, last)                                                                           \
+    do {                                                                                                               \
+        if (n == 4 && (rows) < 8)                                                                                      \
+            conv_tile(&j, rows, (rows) < 8 ? 4 : 1, taps, half, same, first, last);                                    \
+        else if (n == 2)                                                                                               \
+            conv_tile(&j, rows, 2, taps, half, same, first, last);                                                     \
+        else                                                                                                           \
+            conv_tile(&j, rows, 1, taps, half, same, first, last);                                                     \
+    } while (0)
 
-/* x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2); beyond 20 that is x. */
-static inline __attribute__((always_inline)) vec act16(int64_t act, vec x)
+/* Rows that no padding touches: one tap. */
+VEC_INLINE void one_tap(struct conv_tile j, const int64_t t, const int n, const bool half)
 {
-    if (act == CB_MISH) {
-        vec e = exp16(pick(x > 20.0f, (vec){0} + 20.0f, x)), n = e * (e + 2.0f), y = x * n / (n + 2.0f);
-        return pick(x > 20.0f, x, y);
-    }
-    if (act == CB_SILU)
-        return x / (1.0f + exp16(-x));
-    if (act == CB_RELU)
-        return pick(x > 0.0f, x, (vec){0});
-    return x;
-}
-
-/* R rows of one block of 16 output channels. x: first padded row of the first result; rows are `row` floats apart,
- * results `stride` rows apart. */
-#define ROWS(R)                                                                                                        \
-    {                                                                                                                  \
-        vec a[R];                                                                                                      \
-        for (int r = 0; r < R; r++)                                                                                    \
-            a[r] = (vec){0};                                                                                           \
-        for (int64_t c = 0; c < s->c; c++)                                                                             \
-            for (int64_t k = 0; k < taps; k++, w += CB_LANES) {                                                        \
-                const vec v = *(const mem_vec *)w;                                                                     \
-                const float *q = x + k * s->c + c;                                                                     \
-                CPU_PRAGMA(GCC unroll 16)                                                                              \
-                for (int r = 0; r < R; r++)                                                                            \
-                    a[r] += v * q[r * step];                                                                           \
-            }                                                                                                          \
-        for (int r = 0; r < R; r++)                                                                                    \
-            *(mem_vec *)(y + r * width) = a[r];                                                                        \
-        return;                                                                                                        \
-    }
-
-static inline __attribute__((always_inline)) void block_rows(const struct shape *s, int64_t taps, const float *x,
-                                                             const float *w, float *y, int rows)
-{
-    const int64_t step = s->stride * s->c, width = s->blocks * CB_LANES;
-    switch (rows) {
-    case 16:
-        ROWS(16)
-    case 8:
-        ROWS(8)
-    case 4:
-        ROWS(4)
-    case 2:
-        ROWS(2)
-    default:
-        ROWS(1)
-    }
-}
-
-/* All rows of one block of channels, in tiles of at most 16; a tap count known to the compiler unrolls. */
-static inline __attribute__((always_inline)) void conv_block_channels(const struct shape *s, int64_t taps,
-                                                                      const float *x, const float *w, float *y)
-{
-    const int64_t step = s->stride * s->c, width = s->blocks * CB_LANES;
-    for (int64_t t = 0; t < s->t_out;) {
-        const int64_t left = s->t_out - t;
-        const int rows = left >= 16 ? 16 : left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        block_rows(s, taps, x + t * step, w, y + t * width, rows);
-        t += rows;
-    }
-}
-
-static inline __attribute__((always_inline)) void convolve(const struct shape *s, const float *x, const float *w,
-                                                           float *y)
-{
-    const int64_t block = s->c * s->k * CB_LANES;
-    for (int64_t o = 0; o < s->blocks; o++)
-        if (s->k == 5)
-            conv_block_channels(s, 5, x, w + o * block, y + o * CB_LANES);
-        else if (s->k == 1)
-            conv_block_channels(s, 1, x, w + o * block, y + o * CB_LANES);
+    for (int64_t left = t; left > 0;) {
+        const int rows = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        if (rows == 8)
+            TILES(8, 1, true, false, false);
+        else if (rows == 4)
+            TILES(4, 1, true, false, false);
+        else if (rows == 2)
+            TILES(2, 1, true, false, false);
         else
-            conv_block_channels(s, s->k, x, w + o * block, y + o * CB_LANES);
+            TILES(1, 1, true, false, false);
+        left -= rows;
+        j.x += rows * j.step;
+        j.y += rows * j.width;
+    }
 }
 
-/* What a channel's results are normalised with. */
-struct norm {
-    float *centre, *factor, *offset; /* (y - centre) factor + offset, y without bias */
-};
-
-/* gamma (y + bias - mean) / sqrt(var + eps) + beta. Sums are in double over the few rows; the variance is taken about
- * the mean, and the mean is taken off before anything is multiplied: where the variance is small, factor y + offset
- * would cancel. */
-static void norm_factors(const struct bk_io *io, const struct shape *s, const float *y, const struct norm *n)
+/* The whole length at once, or as two tiles. */
+VEC_INLINE void few_taps(struct conv_tile j, const int64_t t, const int n, const int taps, const bool half)
 {
-    const int64_t groups = io->call->attr.i[CB_GROUPS], wide = s->o / groups, width = s->blocks * CB_LANES;
-    const float *bias = io->in[2], *gamma = io->in[s->gamma], *beta = io->in[s->gamma + 1];
-    for (int64_t g = 0; g < groups; g++) {
-        double sum = 0, var = 0;
-        for (int64_t t = 0; t < s->t_out; t++)
-            for (int64_t o = g * wide; o < (g + 1) * wide; o++)
-                sum += y[t * width + o] + bias[o];
-        const double mean = sum / (double)(wide * s->t_out);
-        for (int64_t t = 0; t < s->t_out; t++)
-            for (int64_t o = g * wide; o < (g + 1) * wide; o++) {
-                const double d = y[t * width + o] + bias[o] - mean;
-                var += d * d;
-            }
-        const double rstd = 1 / sqrt(var / (double)(wide * s->t_out) + io->call->attr.f[0]);
-        for (int64_t o = g * wide; o < (g + 1) * wide; o++) {
-            n->centre[o] = (float)(mean - bias[o]);
-            n->factor[o] = (float)(gamma[o] * rstd);
-            n->offset[o] = beta[o];
+    if (t == 4) {
+        TILES(4, taps, true, true, true);
+    } else if (t == 8) {
+        TILES(8, taps, true, true, true);
+    } else {
+        TILES(8, taps, true, true, false);
+        j.x += 8 * j.step;
+        j.y += 8 * j.width;
+        TILES(8, taps, true, false, true);
+    }
+}
+
+/* How many blocks the tiles of `directly` take at once. */
+static int blocks_at_once(const struct shape *s, int64_t left)
+{
+    return left >= 4 && s->t < 8 ? 4 : left >= 2 ? 2 : 1;
+}
+
+/* The first lines of the weights that come next: loads of them then run beside what is done with the results. */
+VEC_INLINE void prefetch_blocks(const char *w, int64_t block, int n)
+{
+    for (int b = 0; b < n; b++)
+        for (int i = 0; i < 12; i++)
+            __builtin_prefetch(w + b * block + 64 * i, 0, 2);
+}
+
+VEC_INLINE int directly(const struct work *w, int64_t b, int64_t o, int64_t left, const bool half)
+{
+    const struct shape *s = &w->s;
+    const int64_t block = s->c * s->k * CB_LANES * (half ? 2 : 4), width = s->blocks * CB_LANES;
+    const int n = blocks_at_once(s, left);
+    const struct conv_tile j = {.channels = s->c,
+                                .step = s->b * s->c,
+                                .x = (const float *)w->io->in[0] + b * s->c,
+                                .w = (const char *)w->io->in[1] + o * block,
+                                .block = block,
+                                .y = w->y + o * CB_LANES,
+                                .width = width};
+    if (s->k == 1)
+        one_tap(j, s->t, n, half);
+    else if (s->k == 3)
+        few_taps(j, s->t, n, 3, half);
+    else
+        few_taps(j, s->t, n, 5, half);
+    if (left > n || o + n < s->blocks)
+        prefetch_blocks(j.w + n * block, block, n);
+    return n;
+}
+
+/* One block, any taps, any stride, from the padded copy. */
+VEC_INLINE void from_padded(const struct work *w, int64_t b, int64_t o, const bool wide, const bool half)
+{
+    const struct shape *s = &w->s;
+    const int64_t block = s->c * s->k * CB_LANES * (half ? 2 : 4), width = s->blocks * CB_LANES;
+    struct conv_tile j = {.channels = s->c,
+                          .step = s->stride * s->c,
+                          .tap = s->c,
+                          .taps = s->k,
+                          .x = w->padded + b * (s->t + 2 * s->pad) * s->c,
+                          .w = (const char *)w->io->in[1] + o * block,
+                          .block = block,
+                          .y = w->y + o * CB_LANES,
+                          .width = width};
+    for (int64_t left = s->t_out; left > 0;) {
+        const int rows = wide && left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        if (wide && rows == 8)
+            conv_tile(&j, 8, 1, 0, half, false, false, false);
+        else if (rows == 4)
+            conv_tile(&j, 4, 1, 0, half, false, false, false);
+        else if (rows == 2)
+            conv_tile(&j, 2, 1, 0, half, false, false, false);
+        else
+            conv_tile(&j, 1, 1, 0, half, false, false, false);
+        left -= rows;
+        j.x += rows * j.step;
+        j.y += rows * width;
+    }
+}
+
+VEC_INLINE void convolve(const struct work *w, int64_t b, int64_t from, int64_t to, const bool wide, const bool half)
+{
+    for (int64_t o = from; o < to;)
+        if (wide && w->direct) {
+            o += directly(w, b, o, to - o, half);
+        } else {
+            from_padded(w, b, o, wide, half);
+            o++;
+        }
+}
+
+/* --- what follows them --- */
+
+/* Sums over time of each channel of the blocks, and of squares about `centre`. */
+VEC_INLINE void sum_rows(const struct work *w, int64_t from, int64_t to, const bool squares)
+{
+    const int64_t width = w->s.blocks * CB_LANES;
+    for (int64_t o = from * CB_LANES; o < to * CB_LANES; o += CB_LANES) {
+        const vec centre = vec_load(w->centre + o);
+        vec sum = {0};
+        for (int64_t t = 0; t < w->s.t_out; t++) {
+            const vec d = vec_load(w->y + t * width + o) - centre;
+            sum += squares ? d * d : d;
+        }
+        *(mem_vec *)((squares ? w->square : w->sum) + o) = sum;
+    }
+}
+
+/* gamma (y + bias - mean) / sqrt(var + eps) + beta. The variance is taken about the mean, and the mean is taken off
+ * before anything is multiplied: where the variance is small, factor y + offset would cancel. */
+VEC_INLINE void find_norm(const struct work *w, int64_t from, int64_t to)
+{
+    const struct shape *s = &w->s;
+    const int64_t wide = s->o / w->io->call->attr.i[CB_GROUPS];
+    const int64_t end = to * CB_LANES < s->o ? to * CB_LANES : s->o;
+    const float *bias = w->io->in[2], *gamma = w->io->in[s->gamma], *beta = w->io->in[s->gamma + 1];
+    const double n = (double)(wide * s->t_out), eps = w->io->call->attr.f[0];
+    for (int64_t o = from * CB_LANES; o < end; o++)
+        w->centre[o] = -bias[o];
+    sum_rows(w, from, to, false);
+    for (int64_t g = from * CB_LANES; g < end; g += wide) {
+        double mean = 0;
+        for (int64_t o = g; o < g + wide; o++)
+            mean += w->sum[o];
+        for (int64_t o = g; o < g + wide; o++)
+            w->centre[o] = (float)(mean / n - bias[o]);
+    }
+    sum_rows(w, from, to, true);
+    for (int64_t g = from * CB_LANES; g < end; g += wide) {
+        double var = 0;
+        for (int64_t o = g; o < g + wide; o++)
+            var += w->square[o];
+        const double rstd = 1 / sqrt(var / n + eps);
+        for (int64_t o = g; o < g + wide; o++) {
+            w->factor[o] = (float)(gamma[o] * rstd);
+            w->offset[o] = beta[o];
         }
     }
 }
 
-static inline __attribute__((always_inline)) vec load_part(const float *p, int64_t n)
+VEC_INLINE vec activate(int64_t act, vec x)
 {
-    vec v = {0};
-    if (n >= CB_LANES)
-        return *(const mem_vec *)p;
-    memcpy(&v, p, (size_t)n * sizeof(float));
-    return v;
+    switch (act) {
+    case CB_MISH:
+        return vec_mish(x);
+    case CB_SILU:
+        return vec_silu(x);
+    case CB_GELU_TANH:
+        return vec_gelu_tanh(x);
+    case CB_RELU:
+        return vec_relu(x);
+    default:
+        return x;
+    }
 }
 
-/* norm, activation, FiLM, residual; y [T'][blocks 16] -> out, whose rows are B O apart. */
-static inline __attribute__((always_inline)) void finish(const struct bk_io *io, const struct shape *s, int64_t b,
-                                                         const float *y, const struct norm *norm)
+/* norm or bias, activation, FiLM, residual; y -> out, whose rows are B O apart. */
+VEC_INLINE void finish(const struct work *w, int64_t b, int64_t from, int64_t to, const int64_t act)
 {
-    const int64_t width = s->blocks * CB_LANES, act = io->call->attr.i[CB_ACT];
+    const struct bk_io *io = w->io;
+    const struct shape *s = &w->s;
+    const float *bias = io->in[2];
     const float *scale = s->film ? (const float *)io->in[s->film] + b * s->o : NULL;
     const float *shift = s->film ? (const float *)io->in[s->film + 1] + b * s->o : NULL;
-    for (int64_t t = 0; t < s->t_out; t++) {
-        float *out = (float *)io->out[0] + (t * s->b + b) * s->o;
-        const float *res = s->residual ? (const float *)io->in[s->residual] + (t * s->b + b) * s->o : NULL;
-        for (int64_t o = 0; o < s->o; o += CB_LANES) {
-            const int64_t n = s->o - o;
-            vec v = *(const mem_vec *)(y + t * width + o);
-            v = (v - *(const mem_vec *)(norm->centre + o)) * *(const mem_vec *)(norm->factor + o);
-            v = act16(act, v + *(const mem_vec *)(norm->offset + o));
+    for (int64_t o = from * CB_LANES; o < to * CB_LANES; o += CB_LANES) {
+        const int64_t n = s->o - o;
+        const vec add = s->gamma ? vec_load(w->offset + o) : vec_load_part(bias + o, n);
+        const vec centre = s->gamma ? vec_load(w->centre + o) : vec_all(0);
+        const vec factor = s->gamma ? vec_load(w->factor + o) : vec_all(1.0f);
+        const vec mul = scale ? vec_load_part(scale + o, n) : vec_all(0);
+        const vec plus = scale ? vec_load_part(shift + o, n) : vec_all(0);
+        for (int64_t t = 0; t < s->t_out; t++) {
+            const int64_t at = (t * s->b + b) * s->o + o;
+            vec v = vec_load(w->y + t * s->blocks * CB_LANES + o);
+            v = activate(act, (v - centre) * factor + add);
             if (scale)
-                v = v * load_part(scale + o, n) + load_part(shift + o, n);
-            if (res)
-                v += load_part(res + o, n);
-            if (n >= CB_LANES)
-                *(mem_vec *)(out + o) = v;
-            else
-                memcpy(out + o, &v, (size_t)n * sizeof(float));
+                v = v * mul + plus;
+            if (s->residual)
+                v += vec_load_part((const float *)io->in[s->residual] + at, n);
+            vec_store_part((float *)io->out[0] + at, v, n);
         }
     }
 }
 
-static inline __attribute__((always_inline)) void run_all(const struct bk_io *io)
+VEC_INLINE void do_part(const struct work *w, int32_t item, const bool wide)
 {
-    const struct shape s = shape_of(io->call);
-    float *x = io->scratch, *y = x + (floats_in(&s) + 15) / 16 * 16, *base = y + floats_out(&s);
-    const int64_t lanes = s.blocks * CB_LANES;
-    const struct norm n = {base, base + lanes, base + 2 * lanes};
-    memset(x, 0, (size_t)(s.pad * s.c) * sizeof(float));
-    memset(x + (s.pad + s.t) * s.c, 0, (size_t)(s.pad * s.c) * sizeof(float));
-    memset(base, 0, 3 * (size_t)lanes * sizeof(float));
-    for (int64_t b = 0; b < s.b; b++) {
-        for (int64_t t = 0; t < s.t && s.c; t++)
-            memcpy(x + (s.pad + t) * s.c, (const float *)io->in[0] + (t * s.b + b) * s.c, (size_t)s.c * sizeof(float));
-        convolve(&s, x, io->in[1], y);
-        if (s.gamma)
-            norm_factors(io, &s, y, &n);
+    const struct shape *s = &w->s;
+    const int64_t from = item * s->part, to = from + s->part < s->blocks ? from + s->part : s->blocks;
+    const int64_t act = w->io->call->attr.i[CB_ACT];
+    for (int64_t b = 0; b < s->b; b++) {
+        if (s->half)
+            convolve(w, b, from, to, wide, true);
         else
-            for (int64_t o = 0; o < s.o; o++) {
-                n.factor[o] = 1;
-                n.offset[o] = ((const float *)io->in[2])[o];
-            }
-        finish(io, &s, b, y, &n);
+            convolve(w, b, from, to, wide, false);
+        if (s->gamma)
+            find_norm(w, from, to);
+        if (act == CB_MISH)
+            finish(w, b, from, to, CB_MISH);
+        else
+            finish(w, b, from, to, act);
     }
 }
 
+/* --- */
+
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma"))) static void run_avx512(const struct bk_io *io)
+__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma"))) static void part_avx512(void *work, int32_t item)
 {
-    run_all(io);
+    do_part(work, item, true);
 }
 
-__attribute__((target("avx2,fma"))) static void run_avx2(const struct bk_io *io)
+__attribute__((target("avx2,fma"))) static void part_avx2(void *work, int32_t item)
 {
-    run_all(io);
+    do_part(work, item, false);
 }
 #endif
+
+static void part_plain(void *work, int32_t item)
+{
+    do_part(work, item, false);
+}
+
+static team_fn widest(bool *wide)
+{
+    *wide = false;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw")) {
+        *wide = true;
+        return part_avx512;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return part_avx2;
+#endif
+    return part_plain;
+}
+
+static void copy_padded(const struct work *w)
+{
+    const struct shape *s = &w->s;
+    const size_t edge = (size_t)(s->pad * s->c) * sizeof(float);
+    for (int64_t b = 0; b < s->b && s->c; b++) {
+        float *x = w->padded + b * (s->t + 2 * s->pad) * s->c;
+        memset(x, 0, edge);
+        memset(x + (s->pad + s->t) * s->c, 0, edge);
+        for (int64_t t = 0; t < s->t; t++)
+            memcpy(x + (s->pad + t) * s->c, (const float *)w->io->in[0] + (t * s->b + b) * s->c,
+                   (size_t)s->c * sizeof(float));
+    }
+}
 
 static hone_status conv_block_run(const struct bk_io *io, hone_err *err)
 {
+    struct work w = {.io = io, .s = shape_of(io->call), .padded = io->scratch};
+    const int64_t lanes = w.s.blocks * CB_LANES;
+    bool wide;
+    const team_fn part = widest(&wide);
     (void)err;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        run_avx512(io);
-    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        run_avx2(io);
-    else
-#endif
-        run_all(io);
+    w.y = w.padded + floats_in(&w.s);
+    w.centre = w.y + w.s.t_out * lanes;
+    w.factor = w.centre + lanes;
+    w.offset = w.factor + lanes;
+    w.sum = w.offset + lanes;
+    w.square = w.sum + lanes;
+    if (w.s.o < lanes) /* lanes that are no channel go through the arithmetic too */
+        for (float *p = w.centre; p < w.square + lanes; p += lanes)
+            memset(p + lanes - CB_LANES, 0, CB_LANES * sizeof(float));
+    w.direct = wide && reads_directly(&w.s);
+    if (!w.direct)
+        copy_padded(&w);
+    cpu_share(io, part, &w, (int32_t)((w.s.blocks + w.s.part - 1) / w.s.part));
     return HONE_OK;
 }
 
 const struct bk_kernel cpu_conv_block = {.op = "conv_block", .scratch = scratch, .run = conv_block_run};
 
+/* --- conv_pack --- */
+
 static hone_status conv_pack_run(const struct bk_io *io, hone_err *err)
 {
     const int64_t *w = io->call->in[0].shape.dim;
+    const int64_t outs = (w[0] + CB_LANES - 1) / CB_LANES * CB_LANES, together = io->call->attr.i[CP_HALF] ? 2 : 1;
     const float *x = io->in[0];
-    float *y = io->out[0];
     (void)err;
-    for (int64_t o = 0; o < (w[0] + CB_LANES - 1) / CB_LANES * CB_LANES; o++)
+    for (int64_t o = 0; o < outs; o++)
         for (int64_t c = 0; c < w[1]; c++)
-            for (int64_t k = 0; k < w[2]; k++)
-                y[((o / CB_LANES * w[1] + c) * w[2] + k) * CB_LANES + o % CB_LANES] =
-                    o < w[0] ? x[(o * w[1] + c) * w[2] + k] : 0;
+            for (int64_t k = 0; k < w[2]; k++) {
+                const float v = o < w[0] ? x[(o * w[1] + c) * w[2] + k] : 0;
+                const int64_t vector = (o / CB_LANES * (w[1] / together) + c / together) * w[2] + k;
+                const int64_t to = (vector * CB_LANES + o % CB_LANES) * together + c % together;
+                if (together == 2)
+                    ((uint16_t *)io->out[0])[to] = bf16_of(v);
+                else
+                    ((float *)io->out[0])[to] = v;
+            }
     return HONE_OK;
 }
 

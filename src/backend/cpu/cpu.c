@@ -21,6 +21,15 @@ int cpu_team(int threads)
 #endif
 }
 
+void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items)
+{
+    if (io->threads > 1)
+        team_run(io->dev->team, fn, arg, items);
+    else
+        for (int32_t i = 0; i < items; i++)
+            fn(arg, i);
+}
+
 static void cpu_close(struct bk_dev *d)
 {
     if (!d)
@@ -28,6 +37,7 @@ static void cpu_close(struct bk_dev *d)
 #ifdef HONE_DNNL
     cpu_dnnl_close(d->dnnl);
 #endif
+    team_destroy(d->team);
     mem_free(&d->ctx->mem, d);
 }
 
@@ -39,6 +49,11 @@ static struct bk_dev *cpu_open(hone_ctx *ctx, hone_err *err)
         return NULL;
     }
     d->ctx = ctx;
+    d->team = team_create(ctx, ctx->threads, err);
+    if (!d->team) {
+        cpu_close(d);
+        return NULL;
+    }
 #ifdef HONE_DNNL
     d->dnnl = cpu_dnnl_open(err);
     if (!d->dnnl) {

@@ -2,11 +2,13 @@
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
 
+#include "base/team.h"
 #include "graph/backend.h"
 
 struct bk_dev {
     hone_ctx *ctx;
-    void *dnnl; /* the engine of oneDNN, in builds with it */
+    struct team *team; /* for kernels of a few microseconds */
+    void *dnnl;        /* the engine of oneDNN, in builds with it */
 };
 
 /* Fewer elements than this are not worth waking threads for. */
@@ -22,6 +24,9 @@ struct bk_dev {
 #define CPU_PARALLEL(io, n) (void)(io), (void)(n);
 #define CPU_SIMD
 #endif
+
+/* Items of a kernel that takes microseconds, shared by the team of the device; OpenMP would need longer to wake its. */
+void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items);
 
 /* Sets how many threads OpenMP gives to the calling thread, for libraries that ask it; returns the number before. 1
  * without OpenMP. */

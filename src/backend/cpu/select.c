@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backend/cpu/walk.h"
+#include "tensor/bf16.h"
 
 static hone_status logical_not_run(const struct bk_io *io, hone_err *err)
 {
@@ -80,7 +81,11 @@ static hone_status cast_run(const struct bk_io *io, hone_err *err)
     const hone_dtype from = io->call->in[0].dtype, to = io->call->out[0].dtype;
     const int64_t n = op_numel(&io->call->out[0]);
     (void)err;
+    if (to == HONE_BF16)
+        CAST(float, uint16_t, bf16_of(x))
     if (to == HONE_F32) {
+        if (from == HONE_BF16)
+            CAST(uint16_t, float, bf16_float(x))
         if (from == HONE_F32)
             CAST(float, float, x)
         if (from == HONE_I32)
