@@ -43,6 +43,9 @@ hone_status bench_profile_make(struct bench *b, int runs, struct bench_profile *
 {
     uint64_t optim_ns = 0;
     *p = (struct bench_profile){.runs = runs};
+    for (int i = 0; i < 2; i++) /* caches and what is prepared are then as in other runs */
+        if (bench_once(b, (uint64_t)i, err) != HONE_OK)
+            return err->code;
     if (hone_program_profile(b->program, true, err) != HONE_OK)
         return err->code;
     const uint64_t begin = clock_ns();

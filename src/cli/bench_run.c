@@ -90,17 +90,10 @@ static hone_t normalise(hone_graph *g, hone_t x, int64_t n)
     return hone_add(x, hone_const(g, HONE_F32, HONE_SHAPE(n), shift));
 }
 
-static hone_compile_options options(const struct bench *b)
-{
-    hone_compile_options o = {.name = b->o.what, .plain = b->o.plain};
-    /* --weights bf16: the option of hone_compile_options for it is set here once there is one */
-    return o;
-}
-
 /* Parameters drawn, the graph compiled and given back. */
 static hone_status finish(struct bench *b, hone_graph *g, hone_err *err)
 {
-    const hone_compile_options o = options(b);
+    const hone_compile_options o = {.name = b->o.what, .plain = b->o.plain, .bf16_weights = b->o.bf16};
     b->program = hone_compile(b->device, g, &o, err);
     hone_graph_destroy(g);
     b->param = b->program ? hone_store_create(b->ctx, b->layout, err) : NULL;
