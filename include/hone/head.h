@@ -65,6 +65,27 @@ typedef struct hone_guidance {
 } hone_guidance;
 HONE_API hone_denoiser hone_denoiser_guided(hone_guidance *guidance);
 
+/* Two heads: a network that gives [B,T,2A], in each action first the noise ε̂, then the clean action x̂ (a config of
+ * hone/nn.h with `outputs` = 2 A). An x0 that follows from ε̂ has σ/α times its error: too much in pure noise, hardly
+ * any near the end. So the clean head has a share ρ, 1 in pure noise, 0 at the end, by which both the loss and the
+ * estimate go:
+ *   ρ = 1 / (1 + (α/σ)^(2 sharp)),
+ *   loss = ρ (x̂ - x0)² + (1-ρ) (ε̂ - ε)²,
+ *   x̂0 = ρ x̂ + (1-ρ) (x - σ ε̂) / α.
+ * Exact heads give an exact x̂0, whatever ρ. sharp 1: ρ = σ², and x̂0 = α x - σ (α ε̂ - σ x̂), which is v-prediction with
+ * v̂ = α ε̂ - σ x̂; with heads of equal, independent errors no other ρ leaves x̂0 a smaller one. A larger sharp passes
+ * from head to head within fewer timesteps. No factor of x̂0 exceeds √2, however small α is. */
+typedef struct hone_two_head {
+    hone_denoiser inner;
+    const hone_schedule *schedule; /* timesteps are those of it, so whole; flow has none */
+    double sharp;                  /* 0.5 .. 8; 0: 1 */
+} hone_two_head;
+
+/* x̂0 of both heads as the output of one: sample it, guide it, as parameterisation "x0". `h` is borrowed. */
+HONE_API hone_denoiser hone_denoiser_two_head(hone_two_head *h);
+/* ρ. Pure. σ is above 0. */
+HONE_API double hone_two_head_share(double alpha, double sigma, double sharp);
+
 /* cond [B, ..., C], its numbers from `keep` on replaced by `null` where `drop`, bool [B], is true; HONE_NONE:
  * everywhere.
  */
@@ -94,6 +115,7 @@ typedef struct hone_diffusion_loss {
     hone_t x;      /* [B,T,A]: x0 with its noise */
     hone_t target; /* [B,T,A] */
     hone_t out;    /* [B,T,A]: the denoiser's */
+    hone_t heads;  /* [B,T,2A]: of two heads; HONE_NONE: there are none */
 } hone_diffusion_loss;
 
 /* The objective of one batch: x = α_t x0 + σ_t ε, target = q_0 x0 + q_e ε, weights as in hone_loss_weights, all from
@@ -101,6 +123,10 @@ typedef struct hone_diffusion_loss {
  * The objective's K bounds the timesteps that are drawn; those given are the caller's to bound (hone_input_index). */
 HONE_API hone_diffusion_loss hone_diffusion_objective(const hone_objective *o, hone_denoiser d,
                                                       const hone_diffusion_batch *batch);
+
+/* The same of two heads: loss and `each` are the means of ρ (x̂ - x0)² + (1-ρ) (ε̂ - ε)², times batch->weight where it
+ * is given; out is x̂0 of both heads, target is x0. */
+HONE_API hone_diffusion_loss hone_two_head_objective(const hone_two_head *h, const hone_diffusion_batch *batch);
 
 /* ------------------------------------------------------------------ sampling */
 
@@ -145,20 +171,26 @@ typedef struct hone_sampling_config {
 } hone_sampling_config;
 HONE_API const hone_field_table *hone_sampling_fields(void);
 
+/* What the network puts out: rows of hone/sched.h, or two heads. */
+typedef enum hone_predict { HONE_PREDICT_EPSILON, HONE_PREDICT_X0, HONE_PREDICT_V, HONE_PREDICT_BOTH } hone_predict;
+
 /* How to train, as a section of a config. */
 typedef struct hone_diffusion_config {
     int64_t steps;  /* K */
     int schedule;   /* cosine, linear, scaled_linear, vp */
-    int predict;    /* epsilon, x0, v */
+    int predict;    /* a hone_predict: epsilon, x0, v, both */
     int loss;       /* uniform, min_snr, mixed */
     double min_snr; /* gamma, */
     double lambda;  /* and lambda of hone_loss_options */
     double drop;    /* probability of dropping the condition, for guidance */
+    double sharp;   /* of hone_two_head */
 } hone_diffusion_config;
 HONE_API const hone_field_table *hone_diffusion_fields(void);
 
 /* What hone/sched.h makes of these settings. HONE_E_CONFIG for a value that its field refuses; else errors as there.
- * Owns: the results. Nullable: `s` for a flow sampler; then `predict` is not looked at, the output is a velocity. */
+ * Owns: the results. Nullable: `s` for a flow sampler; then `predict` is not looked at, the output is a velocity.
+ * Two heads have no hone_objective, they are trained by hone_two_head_objective: hone_diffusion_create gives
+ * HONE_E_CONFIG; their sampler is that of x0. */
 HONE_API hone_schedule *hone_diffusion_schedule(hone_ctx *ctx, const hone_diffusion_config *c, hone_err *err);
 HONE_API hone_objective *hone_diffusion_create(hone_ctx *ctx, const hone_schedule *s, const hone_diffusion_config *c,
                                                hone_err *err);

@@ -112,7 +112,8 @@ HONE_API hone_t hone_nn_time(const hone_nn *nn, const char *name, hone_t t, int6
 /* ------------------------------------------------------------------ denoising networks */
 
 /* A network that sees a noisy action sequence x [B, T, A], its time t (f32 or i32), and a condition cond [B, C]
- * (HONE_NONE: there is none), and returns [B, T, A]: noise, clean actions or velocity, as it is trained.
+ * (HONE_NONE: there is none), and returns [B, T, A]: noise, clean actions or velocity, as it is trained. With `outputs`
+ * in its config it returns as many numbers an action as that says: 2 A for two heads (hone/head.h).
  * t is [B], or one number, rank 0, for the whole batch. It goes into the sinusoid above: timesteps as they are; a
  * flow's time in [0, 1] should come multiplied by about 1000. Parameters are named in the open scope. */
 typedef hone_t (*hone_net_build_fn)(const hone_nn *nn, const void *config, hone_t x, hone_t t, hone_t cond);
@@ -144,6 +145,7 @@ typedef struct hone_mlp_config {
     int64_t hidden, blocks;
     int64_t time_dim, time_hidden; /* time_hidden 0: 2 time_dim */
     int activation;                /* a hone_activation */
+    int64_t outputs;               /* 0: A */
 } hone_mlp_config;
 
 /* "unet": the conditional 1-D U-Net of Diffusion Policy (Chi et al. 2023), over time, with actions as channels. Two
@@ -160,17 +162,19 @@ typedef struct hone_unet_config {
     int64_t kernel, groups;         /* odd; groups divides every width */
     int64_t time_dim, time_hidden;  /* time_hidden 0: 4 time_dim */
     int activation;                 /* a hone_activation */
+    int64_t outputs;                /* 0: A */
 } hone_unet_config;
 
 /* "dit": a diffusion transformer (Peebles, Xie 2023) whose tokens are the T actions. With D = time_dim and
- * e = time embedding (its activation is silu) + cond(c), [B, D], all modulations of a block are modulate(silu(e)), six
- * vectors of `width` numbers: shift, scale and gate of the attention, then of the MLP. h = input(x); each block:
- *   h += gate0 attention(norm(h) (1 + scale0) + shift0),   h += gate1 linear1(act(linear0(norm(h) (1 + scale1) +
- * shift1))) and last output(norm(h) (1 + scale) + shift), the two from a layer of `final`. norm: over a token, eps
- * 1e-6, without gain and bias. Attention: qkv gives queries, keys, values, in each of them the heads one behind the
- * other; positions are rotations (Su et al. 2021): with n = width / heads, numbers k and k + n/2 of a query or key at
- * place p are turned by p 10000^(-2k/n). modulate and final/output are zero at first, so that a fresh network gives
- * zeros. Parameters: time/linear{0,1}, cond (where there is one), input, block<i>/{modulate, attention/{qkv,output},
+ * e = time embedding (its activation is silu) + cond(c), [B, D], modulate(silu(e)) of each block is six vectors of
+ * `width` numbers: shift, scale and gate of the attention, then of the MLP. h = input(x); each block:
+ *   h += gate0 attention(norm(h) (1 + scale0) + shift0),
+ *   h += gate1 linear1(act(linear0(norm(h) (1 + scale1) + shift1)));
+ * last, output(norm(h) (1 + scale) + shift), these two from final/modulate. norm: over a token, eps 1e-6, without gain
+ * and bias. Attention: qkv gives queries, keys, values, in each of them the heads one behind the other; positions are
+ * rotations (Su et al. 2021): with n = width / heads, numbers k and k + n/2 of a query or key at place p are turned by
+ * p 10000^(-2k/n). modulate and final/output are zero at first, so that a fresh network gives zeros.
+ * Parameters: time/linear{0,1}, cond (where there is one), input, block<i>/{modulate, attention/{qkv,output},
  * mlp/linear{0,1}}, final/{modulate,output}; each weight and bias. */
 typedef struct hone_dit_config {
     int64_t horizon, actions, cond; /* T, A, C; 0: what x and cond have */
@@ -179,6 +183,7 @@ typedef struct hone_dit_config {
     int64_t mlp_ratio;             /* linear0 has mlp_ratio width outputs */
     int64_t time_dim, time_hidden; /* time_hidden 0: time_dim */
     int activation;                /* a hone_activation: of the MLP */
+    int64_t outputs;               /* 0: A */
 } hone_dit_config;
 
 /* ------------------------------------------------------------------ training */

@@ -8,7 +8,7 @@
 static const char *const samplers[] = {"ddpm", "ddim", "flow-ode", "flow-sde", "flow-cps", NULL};
 static const char *const spacings[] = {"trailing", "leading", NULL};
 static const char *const schedules[] = {"cosine", "linear", "scaled_linear", "vp", NULL};
-static const char *const predicts[] = {"epsilon", "x0", "v", NULL};
+static const char *const predicts[] = {"epsilon", "x0", "v", "both", NULL};
 static const char *const losses[] = {"uniform", "min_snr", "mixed", NULL};
 
 typedef hone_sampling_config sampling;
@@ -31,6 +31,7 @@ static const hone_field training_rows[] = {
     HONE_FIELD_F64_X(training, min_snr, 5, 0, 1e6, HONE_ABOVE, "bound of the signal-to-noise ratio as a weight"),
     HONE_FIELD_F64(training, lambda, 0.5, 0, 1, "share of the noise objective in the mixed one"),
     HONE_FIELD_F64(training, drop, 0, 0, 1, "probability of dropping the condition, for guidance"),
+    HONE_FIELD_F64(training, sharp, 1, 0.5, 8, "how fast two heads pass from clean actions to noise"),
 };
 static const hone_field_table training_fields = HONE_FIELD_TABLE("diffusion", training, training_rows);
 
@@ -57,6 +58,10 @@ hone_objective *hone_diffusion_create(hone_ctx *ctx, const hone_schedule *s, con
 {
     if (err_is(err) || hone_field_check(&training_fields, c, err))
         return NULL;
+    if (c->predict == HONE_PREDICT_BOTH) {
+        err_set(err, HONE_E_CONFIG, "diffusion", "predict is both: two heads have an objective of their own");
+        return NULL;
+    }
     hone_loss_options loss = {.name = losses[c->loss], .gamma = c->min_snr, .lambda = c->lambda};
     return hone_objective_create(ctx, s, predicts[c->predict], &loss, err);
 }
@@ -73,7 +78,9 @@ hone_sampler *hone_sampling_create(hone_ctx *ctx, const hone_schedule *s, int pr
     }
     hone_sampler_options o = {.name = samplers[c->sampler],
                               .spacing = flow ? NULL : spacings[c->spacing],
-                              .param = flow ? "velocity" : predicts[predict],
+                              .param = flow                           ? "velocity"
+                                       : predict == HONE_PREDICT_BOTH ? "x0"
+                                                                      : predicts[predict],
                               .steps = (int)c->steps,
                               .eta = c->eta,
                               .x0_clip = c->clip,

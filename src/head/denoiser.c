@@ -53,7 +53,7 @@ bool head_all(const double *values, int n, double value)
     return same == n;
 }
 
-hone_t hone_denoise(hone_denoiser d, hone_t x, hone_t t, hone_t cond)
+hone_t head_ask(hone_denoiser d, hone_t x, hone_t t, hone_t cond, hone_shape want, const char *what)
 {
     char got[64];
     hone_type tx = hone_type_of(x), tt = hone_type_of(t);
@@ -68,7 +68,12 @@ hone_t hone_denoise(hone_denoiser d, hone_t x, hone_t t, hone_t cond)
         return head_refuse(x.g, HONE_E_SHAPE, "a denoiser takes t as f32[B] or one f32; got %s%s",
                            hone_dtype_name(tt.dtype), hone_shape_text(&tt.shape, got, sizeof got));
     hone_t out = d.fn(d.user, x, t, cond);
-    return head_is(out, HONE_F32, tx.shape, "the output of a denoiser") ? out : (hone_t){x.g, -1};
+    return head_is(out, HONE_F32, want, what) ? out : (hone_t){x.g, -1};
+}
+
+hone_t hone_denoise(hone_denoiser d, hone_t x, hone_t t, hone_t cond)
+{
+    return head_ask(d, x, t, cond, hone_type_of(x).shape, "the output of a denoiser");
 }
 
 static hone_t network(void *user, hone_t x, hone_t t, hone_t cond)

@@ -29,14 +29,28 @@ static hone_t lookup(hone_graph *g, const double *values, int n, hone_t t)
     return hone_gather(head_table(g, values, n), t);
 }
 
-static struct draw diffusion(hone_graph *g, const hone_objective *o, const hone_diffusion_batch *b, int64_t batch)
+/* Timesteps as given, or drawn; poison if they are no i32 [batch]. */
+static hone_t timesteps(hone_graph *g, const hone_diffusion_batch *b, int64_t batch, int steps)
 {
     char full[128];
     hone_t t = b->t;
     snprintf(full, sizeof full, "%s/time", b->stream ? b->stream : "diffusion");
     if (!t.g)
-        t = hone_random_index(g, full, HONE_SHAPE(batch), o->steps);
-    if (!head_is(t, HONE_I32, HONE_SHAPE(batch), "the timestep"))
+        t = hone_random_index(g, full, HONE_SHAPE(batch), steps);
+    return head_is(t, HONE_I32, HONE_SHAPE(batch), "the timestep") ? t : (hone_t){g, -1};
+}
+
+/* Weights that the batch brings, at its timesteps. */
+static hone_t given_weight(const hone_diffusion_batch *b, hone_t t, int steps)
+{
+    return head_is(b->weight, HONE_F32, HONE_SHAPE(steps), "the weights of timesteps") ? hone_gather(b->weight, t)
+                                                                                       : (hone_t){t.g, -1};
+}
+
+static struct draw diffusion(hone_graph *g, const hone_objective *o, const hone_diffusion_batch *b, int64_t batch)
+{
+    hone_t t = timesteps(g, b, batch, o->steps);
+    if (!head_has(t))
         return (struct draw){.time = {g, -1}};
     struct draw d = {.time = hone_cast(t, HONE_F32)};
     d.alpha = lookup(g, o->alpha, o->steps, t);
@@ -46,9 +60,7 @@ static struct draw diffusion(hone_graph *g, const hone_objective *o, const hone_
     d.q_0 = head_all(o->q_0, o->steps, 0) ? HONE_NONE : lookup(g, o->q_0, o->steps, t);
     d.q_e = head_all(o->q_e, o->steps, 0) ? HONE_NONE : lookup(g, o->q_e, o->steps, t);
     if (b->weight.g)
-        d.weight = head_is(b->weight, HONE_F32, HONE_SHAPE(o->steps), "the weights of timesteps")
-                       ? hone_gather(b->weight, t)
-                       : (hone_t){g, -1};
+        d.weight = given_weight(b, t, o->steps);
     else if (!head_all(o->weight, o->steps, 1))
         d.weight = lookup(g, o->weight, o->steps, t);
     return d;
@@ -115,19 +127,28 @@ static void means(hone_graph *g, const hone_diffusion_batch *b, const struct dra
     out->loss = hone_mean(b->scale.g ? hone_mul(out->each, b->scale) : out->each, HONE_AXES_ALL, false);
 }
 
+/* A loss of poison; false: there is nothing to build one from. */
+static bool begin(const hone_diffusion_batch *b, hone_diffusion_loss *out)
+{
+    const hone_t poison = {b->x0.g, -1};
+    *out = (hone_diffusion_loss){poison, poison, poison, poison, poison, HONE_NONE};
+    if (!head_has(b->x0))
+        return false;
+    hone_type t = hone_type_of(b->x0);
+    if (t.dtype == HONE_F32 && t.shape.rank == 3)
+        return true;
+    head_refuse(b->x0.g, HONE_E_SHAPE, "clean actions must be f32[B,T,A]; got %s of rank %d", hone_dtype_name(t.dtype),
+                t.shape.rank);
+    return false;
+}
+
 hone_diffusion_loss hone_diffusion_objective(const hone_objective *o, hone_denoiser d, const hone_diffusion_batch *b)
 {
     hone_graph *g = b->x0.g;
-    const hone_t poison = {g, -1};
-    hone_diffusion_loss out = {poison, poison, poison, poison, poison};
-    if (!head_has(b->x0))
+    hone_diffusion_loss out;
+    if (!begin(b, &out))
         return out;
     hone_type t = hone_type_of(b->x0);
-    if (t.dtype != HONE_F32 || t.shape.rank != 3) {
-        head_refuse(g, HONE_E_SHAPE, "clean actions must be f32[B,T,A]; got %s of rank %d", hone_dtype_name(t.dtype),
-                    t.shape.rank);
-        return out;
-    }
     int64_t batch = t.shape.dim[0];
     struct draw w = o ? diffusion(g, o, b, batch) : flow(g, b, batch);
     hone_t noise = stream(g, b, "noise", b->noise, t.shape, hone_random_normal), cond = condition(g, b, batch);
@@ -135,5 +156,43 @@ hone_diffusion_loss hone_diffusion_objective(const hone_objective *o, hone_denoi
     out.target = blend(w.q_0, w.one_0, b->x0, w.q_e, w.one_e, noise);
     out.out = hone_denoise(d, out.x, w.time, cond);
     means(g, b, &w, hone_square(hone_sub(out.out, out.target)), &out);
+    return out;
+}
+
+/* (got - want)², times a number a sample. */
+static hone_t weighed(hone_t got, hone_t want, hone_t by)
+{
+    const hone_shape column = HONE_SHAPE(hone_type_of(got).shape.dim[0], 1, 1);
+    return hone_mul(hone_square(hone_sub(got, want)), hone_reshape(by, column));
+}
+
+hone_diffusion_loss hone_two_head_objective(const hone_two_head *h, const hone_diffusion_batch *b)
+{
+    hone_graph *g = b->x0.g;
+    hone_diffusion_loss out;
+    struct head_two_arrays a;
+    struct head_two two;
+    if (!begin(b, &out) || !head_two_ready(g, h))
+        return out;
+    const hone_shape s = hone_type_of(b->x0).shape;
+    const int steps = h->schedule->steps;
+    hone_t t = timesteps(g, b, s.dim[0], steps);
+    if (!head_has(t))
+        return out;
+    head_two_arrays(h, &a);
+    struct draw w = {.time = hone_cast(t, HONE_F32), .weight = b->weight.g ? given_weight(b, t, steps) : HONE_NONE};
+    w.alpha = lookup(g, a.alpha, steps, t);
+    w.sigma = lookup(g, a.sigma, steps, t);
+    hone_t noise = stream(g, b, "noise", b->noise, s, hone_random_normal), cond = condition(g, b, s.dim[0]);
+    out.x = blend(w.alpha, false, b->x0, w.sigma, false, noise);
+    if (!head_two_split(h->inner, out.x, w.time, cond, &two))
+        return out;
+    out.target = b->x0;
+    out.heads = two.both;
+    out.out = head_two_combine(h, &a, out.x, t, &two);
+    means(g, b, &w,
+          hone_add(weighed(two.clean, b->x0, lookup(g, a.clean, steps, t)),
+                   weighed(two.noise, noise, lookup(g, a.noise, steps, t))),
+          &out);
     return out;
 }

@@ -20,6 +20,7 @@ static const hone_field rows[] = {
     HONE_FIELD_I64(C, time_dim, 256, 4, 1 << 16, "elements of the time embedding, an even number"),
     HONE_FIELD_I64(C, time_hidden, 0, 0, 1 << 20, "width inside of the time embedding; 0: time_dim"),
     HONE_FIELD_CHOICE(C, activation, HONE_ACT_GELU_TANH, nn_activations, "what stands inside of the MLP"),
+    HONE_FIELD_I64(C, outputs, 0, 0, 1 << 20, "numbers put out an action; 0: as many as an action has"),
 };
 static const hone_field_table fields = HONE_FIELD_TABLE("dit", C, rows);
 #undef C
@@ -161,7 +162,7 @@ static hone_t build(const hone_nn *nn, const void *config, hone_t x, hone_t t, h
         h = block(&d, i, h);
     hone_scope_push(nn->g, "final");
     modulations(&d, 2, m);
-    h = nn_dense(nn, "output", modulate(h, m[0], m[1]), nn_dim(x, 2), (hone_init){HONE_INIT_ZERO, 0});
+    h = nn_dense(nn, "output", modulate(h, m[0], m[1]), nn_outputs(c->outputs, x), (hone_init){HONE_INIT_ZERO, 0});
     hone_scope_pop(nn->g);
     return h;
 }

@@ -12,6 +12,7 @@ static const hone_field rows[] = {
     HONE_FIELD_I64(C, time_dim, 16, 4, 1 << 16, "elements of the time embedding, an even number"),
     HONE_FIELD_I64(C, time_hidden, 0, 0, 1 << 20, "width inside of the time embedding; 0: 2 time_dim"),
     HONE_FIELD_CHOICE(C, activation, HONE_ACT_MISH, nn_activations, "what stands between layers"),
+    HONE_FIELD_I64(C, outputs, 0, 0, 1 << 20, "numbers put out an action; 0: as many as an action has"),
 };
 static const hone_field_table fields = HONE_FIELD_TABLE("mlp", C, rows);
 #undef C
@@ -48,6 +49,7 @@ static hone_t build(const hone_nn *nn, const void *config, hone_t x, hone_t t, h
     hone_t h = hone_nn_linear(nn, "input", seen, c->hidden, true);
     for (int i = 0; i < c->blocks; i++)
         h = block(nn, c, i, h);
+    s.dim[2] = nn_outputs(c->outputs, x);
     return hone_reshape(hone_nn_linear(nn, "output", h, s.dim[1] * s.dim[2], true), s);
 }
 

@@ -70,6 +70,11 @@ bool nn_sizes_fit(const hone_nn *nn, const struct nn_sizes *want, hone_t x, hone
            size_fits(nn, "cond", want->cond, cond.g ? tc.shape.dim[1] : 0);
 }
 
+int64_t nn_outputs(int64_t outputs, hone_t x)
+{
+    return outputs ? outputs : nn_dim(x, 2);
+}
+
 hone_t nn_time_of(const hone_nn *nn, hone_t t, int64_t batch, int64_t dim, int64_t hidden, int activation)
 {
     hone_t e = hone_nn_time(nn, "time", t, dim, hidden, activation);

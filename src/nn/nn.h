@@ -38,6 +38,8 @@ struct nn_sizes {
     int64_t horizon, actions, cond;
 };
 bool nn_sizes_fit(const hone_nn *nn, const struct nn_sizes *want, hone_t x, hone_t t, hone_t cond);
+/* What a network gives for each action of x. */
+int64_t nn_outputs(int64_t outputs, hone_t x);
 /* Layer "time" on t, [B] or one number, as [B, dim]. */
 hone_t nn_time_of(const hone_nn *nn, hone_t t, int64_t batch, int64_t dim, int64_t hidden, int activation);
 

@@ -15,6 +15,7 @@ static const hone_field rows[] = {
     HONE_FIELD_I64(C, time_dim, 128, 4, 1 << 16, "elements of the time embedding, an even number"),
     HONE_FIELD_I64(C, time_hidden, 0, 0, 1 << 20, "width inside of the time embedding; 0: 4 time_dim"),
     HONE_FIELD_CHOICE(C, activation, HONE_ACT_MISH, nn_activations, "what follows norms and linear layers"),
+    HONE_FIELD_I64(C, outputs, 0, 0, 1 << 20, "numbers put out an action; 0: as many as an action has"),
 };
 static const hone_field_table fields = HONE_FIELD_TABLE("unet", C, rows);
 #undef C
@@ -160,7 +161,7 @@ static hone_t build(const hone_nn *nn, const void *config, hone_t x, hone_t t, h
     hone_t h = stages(&u, hone_permute(x, (int[]){0, 2, 1}), width, n);
     hone_scope_push(nn->g, "final");
     h = conv_norm(&u, "conv", "norm", h, width[0]);
-    h = hone_nn_conv1d(nn, "output", h, nn_dim(x, 2), &(hone_conv){.kernel = 1});
+    h = hone_nn_conv1d(nn, "output", h, nn_outputs(c->outputs, x), &(hone_conv){.kernel = 1});
     hone_scope_pop(nn->g);
     return hone_permute(h, (int[]){0, 2, 1});
 }

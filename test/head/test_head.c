@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "head/exact.h"
+#include "head/two_head.h"
 #include "hone/random.h"
 
 static const char *const params[] = {"epsilon", "x0", "v"};
@@ -468,11 +469,13 @@ static void settings(struct check *c, struct kit *k)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const hone_field *f = hone_field_find(tables[rows[i].table], rows[i].field);
         int n = 0;
-        for (; f && f->u.c.names[n]; n++)
+        /* both: two heads, which are no row of hone/sched.h */
+        for (; f && f->u.c.names[n] && strcmp(f->u.c.names[n], "both"); n++)
             CHECK_MSG(c, rows[i].name(n) && !strcmp(rows[i].name(n), f->u.c.names[n]), "%s", f->u.c.names[n]);
         /* a velocity is what flow predicts: no setting of diffusion */
         CHECK(c, n > 0 && (!rows[i].name(n) || !strcmp(rows[i].name(n), "velocity")));
     }
+    CHECK(c, !strcmp(hone_field_find(tables[1], "predict")->u.c.names[HONE_PREDICT_BOTH], "both"));
     hone_diffusion_config d;
     hone_sampling_config a;
     hone_field_defaults(tables[0], &a);
@@ -559,6 +562,7 @@ void suite_head(struct check *c)
     clamp_after(c, &k);
     mistakes(c, &k);
     settings(c, &k);
+    two_heads(c, &k);
     if (check_case(c, "nothing leaks, no error is left")) {
         CHECK_MSG(c, k.err.code == HONE_OK, "%s: %s", k.err.where, k.err.text);
         kit_close(&k, c);
