@@ -73,22 +73,36 @@ struct work {
     const struct bk_io *io;
     struct shape s;
     bool direct;
-    float *padded; /* [B][T + 2 pad][C], unless direct */
+    float *padded; /* [B][T + 2 pad][C], unless direct; tiles of rows: [B][tiles][C][16] */
     float *y;      /* [T'][blocks 16]: results before they are cut to O channels */
     /* [blocks 16] each. (y - centre) factor + offset, y without bias; sums over time of a channel, and of squares */
     float *centre, *factor, *offset, *sum, *square;
 };
 
+/* Of one tap: how many tiles of 16 rows, the last perhaps not full, are worth turning; the rows are then side by side,
+ * and each weight is read once for all of them. Eight rows or less are read where they are. */
+static int64_t turned_tiles(const struct shape *s)
+{
+    return s->k == 1 ? (s->t + 7) / CB_LANES : 0;
+}
+
 static size_t floats_in(const struct shape *s)
 {
-    return ((size_t)(s->b * (s->t + 2 * s->pad) * s->c) + 2 * CB_LANES) / CB_LANES * CB_LANES;
+    const int64_t padded = (s->t + 2 * s->pad) * s->c, turned = turned_tiles(s) * CB_LANES * s->c;
+    return ((size_t)(s->b * (padded > turned ? padded : turned)) + 2 * CB_LANES) / CB_LANES * CB_LANES;
+}
+
+/* Rows of results: whole tiles. */
+static int64_t rows_out(const struct shape *s)
+{
+    return s->t_out + CB_LANES - 1;
 }
 
 static size_t scratch(const struct op_call *c, int threads)
 {
     const struct shape s = shape_of(c);
     (void)threads;
-    return (floats_in(&s) + (size_t)((s.t_out + LANES_ARRAYS) * s.blocks * CB_LANES)) * sizeof(float);
+    return (floats_in(&s) + (size_t)((rows_out(&s) + LANES_ARRAYS) * s.blocks * CB_LANES)) * sizeof(float);
 }
 
 /* --- products --- */
@@ -104,10 +118,21 @@ static size_t scratch(const struct op_call *c, int threads)
             conv_tile(&j, rows, 1, taps, half, same, first, last);                                                     \
     } while (0)
 
-/* Rows that no padding touches: one tap. */
-VEC_INLINE void one_tap(struct conv_tile j, const int64_t t, const int n, const bool half)
+/* Rows that no padding touches: one tap. `turned`: tiles of 16 rows, channel by channel. */
+VEC_INLINE void one_tap(struct conv_tile j, const float *turned, const int64_t t, const int n, const bool half)
 {
-    for (int64_t left = t; left > 0;) {
+    int64_t left = t;
+    for (; left > 8; left -= CB_LANES, turned += j.channels * CB_LANES) {
+        struct conv_tile q = j;
+        q.x = turned;
+        q.step = 1;
+        q.next = CB_LANES;
+        for (int b = 0; b < n; b++, q.w += j.block, q.y += VEC_LANES)
+            conv_tile(&q, 16, 1, 1, half, true, false, false);
+        j.x += CB_LANES * j.step;
+        j.y += CB_LANES * j.width;
+    }
+    while (left > 0) {
         const int rows = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         if (rows == 8)
             TILES(8, 1, true, false, false);
@@ -159,13 +184,14 @@ VEC_INLINE int directly(const struct work *w, int64_t b, int64_t o, int64_t left
     const int n = blocks_at_once(s, left);
     const struct conv_tile j = {.channels = s->c,
                                 .step = s->b * s->c,
+                                .next = 1,
                                 .x = (const float *)w->io->in[0] + b * s->c,
                                 .w = (const char *)w->io->in[1] + o * block,
                                 .block = block,
                                 .y = w->y + o * CB_LANES,
                                 .width = width};
     if (s->k == 1)
-        one_tap(j, s->t, n, half);
+        one_tap(j, w->padded + b * turned_tiles(s) * CB_LANES * s->c, s->t, n, half);
     else if (s->k == 3)
         few_taps(j, s->t, n, 3, half);
     else
@@ -182,6 +208,7 @@ VEC_INLINE void from_padded(const struct work *w, int64_t b, int64_t o, const bo
     const int64_t block = s->c * s->k * CB_LANES * (half ? 2 : 4), width = s->blocks * CB_LANES;
     struct conv_tile j = {.channels = s->c,
                           .step = s->stride * s->c,
+                          .next = 1,
                           .tap = s->c,
                           .taps = s->k,
                           .x = w->padded + b * (s->t + 2 * s->pad) * s->c,
@@ -376,6 +403,26 @@ static void copy_padded(const struct work *w)
     }
 }
 
+/* Rows of time side by side, in tiles of 16; rows that are missing in the last are zeros. */
+static void turn_rows(const struct work *w)
+{
+    const struct shape *s = &w->s;
+    const int64_t tiles = turned_tiles(s);
+    for (int64_t b = 0; b < s->b; b++)
+        for (int64_t i = 0; i < tiles; i++) {
+            float *to = w->padded + (b * tiles + i) * s->c * CB_LANES;
+            const float *x = (const float *)w->io->in[0] + (i * CB_LANES * s->b + b) * s->c;
+            const int64_t left = s->t - i * CB_LANES, step = s->b * s->c;
+            for (int64_t c = 0; c < s->c; c++, to += CB_LANES)
+                if (left >= CB_LANES)
+                    for (int r = 0; r < CB_LANES; r++)
+                        to[r] = x[r * step + c];
+                else
+                    for (int r = 0; r < CB_LANES; r++)
+                        to[r] = r < left ? x[r * step + c] : 0;
+        }
+}
+
 static hone_status conv_block_run(const struct bk_io *io, hone_err *err)
 {
     struct work w = {.io = io, .s = shape_of(io->call), .padded = io->scratch};
@@ -384,7 +431,7 @@ static hone_status conv_block_run(const struct bk_io *io, hone_err *err)
     const team_fn part = widest(&wide);
     (void)err;
     w.y = w.padded + floats_in(&w.s);
-    w.centre = w.y + w.s.t_out * lanes;
+    w.centre = w.y + rows_out(&w.s) * lanes;
     w.factor = w.centre + lanes;
     w.offset = w.factor + lanes;
     w.sum = w.offset + lanes;
@@ -393,7 +440,9 @@ static hone_status conv_block_run(const struct bk_io *io, hone_err *err)
         for (float *p = w.centre; p < w.square + lanes; p += lanes)
             memset(p + lanes - CB_LANES, 0, CB_LANES * sizeof(float));
     w.direct = wide && reads_directly(&w.s);
-    if (!w.direct)
+    if (w.direct)
+        turn_rows(&w);
+    else
         copy_padded(&w);
     cpu_share(io, part, &w, (int32_t)((w.s.blocks + w.s.part - 1) / w.s.part));
     return HONE_OK;

@@ -13,6 +13,7 @@
 struct conv_tile {
     int64_t channels, step; /* floats from a row to the next: step of the results, `tap` of the taps */
     int64_t tap, taps;
+    int64_t next;   /* floats from an input channel to the next */
     const float *x; /* first row that the first result reads */
     const char *w;  /* weights of the first block */
     int64_t block;  /* bytes from a block of weights to the next */
@@ -49,7 +50,7 @@ VEC_INLINE void conv_tile(const struct conv_tile *j, const int rows, const int b
     const int n_taps = taps ? taps : (int)j->taps, together = half ? 2 : 1;
     for (int i = 0; i < rows * blocks; i++)
         a[i] = (vec){0};
-    for (int64_t c = 0; c < j->channels; c += together, x += together) {
+    for (int64_t c = 0; c < j->channels; c += together, x += together * j->next) {
         CPU_PRAGMA(GCC unroll 5)
         for (int k = 0; k < n_taps; k++, w += sizeof(vec)) {
             vec v[4], low[4], high[4];
@@ -61,7 +62,7 @@ VEC_INLINE void conv_tile(const struct conv_tile *j, const int rows, const int b
             }
             add_products(j, a, half ? low : v, x, k, rows, blocks, taps, same, first, last);
             if (half)
-                add_products(j, a, high, x + 1, k, rows, blocks, taps, same, first, last);
+                add_products(j, a, high, x + j->next, k, rows, blocks, taps, same, first, last);
         }
     }
     for (int r = 0; r < rows; r++)

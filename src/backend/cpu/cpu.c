@@ -30,6 +30,28 @@ void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items)
             fn(arg, i);
 }
 
+struct split {
+    cpu_range_fn fn;
+    void *arg;
+    int64_t n;
+    int32_t parts;
+};
+
+static void split_part(void *arg, int32_t item)
+{
+    const struct split *s = arg;
+    s->fn(s->arg, s->n * item / s->parts, s->n * (item + 1) / s->parts);
+}
+
+void cpu_split(const struct bk_io *io, int64_t n, int64_t work, cpu_range_fn fn, void *arg)
+{
+    struct split s = {fn, arg, n, n < io->threads ? (int32_t)n : io->threads};
+    if (work < CPU_GRAIN || s.parts < 2)
+        fn(arg, 0, n);
+    else
+        cpu_share(io, split_part, &s, s.parts);
+}
+
 static void cpu_close(struct bk_dev *d)
 {
     if (!d)

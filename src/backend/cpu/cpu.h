@@ -25,8 +25,15 @@ struct bk_dev {
 #define CPU_SIMD
 #endif
 
-/* Items of a kernel that takes microseconds, shared by the team of the device; OpenMP would need longer to wake its. */
+/* Items of a kernel, handed out to the team of the device in order; see base/team.h. */
 void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items);
+
+/* A loop over [from, to), part of a loop over [0, n). */
+typedef void (*cpu_range_fn)(void *arg, int64_t from, int64_t to);
+/* Runs it in as many parts as there are threads; in one where `work` elements are less than CPU_GRAIN. Parts are the
+ * same whenever n and the threads are, so a part meets the same elements, in the same core's cache, from one kernel to
+ * the next. */
+void cpu_split(const struct bk_io *io, int64_t n, int64_t work, cpu_range_fn fn, void *arg);
 
 /* Sets how many threads OpenMP gives to the calling thread, for libraries that ask it; returns the number before. 1
  * without OpenMP. */
