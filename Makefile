@@ -2,6 +2,7 @@
 # make test       all tests and examples                   make tsan     ThreadSanitizer, suites with threads
 # make check      the rules of the house (CHECKS below)    make fuzz     libFuzzer, FUZZ_SECONDS each
 # make install    PREFIX= DESTDIR=                         make aarch64  cross-built tests under qemu
+# make bench      times beside PyTorch's, 20 minutes
 # BUILD= folder  CC=  CFLAGS=  WERROR=1  DNNL=0 without oneDNN  PNG=0 without libpng  OPENMP= without OpenMP  V=1 shows commands
 ifeq ($(origin CC),default)
 CC      := gcc
@@ -89,6 +90,10 @@ test-cli: $(BUILD)/hone
 test-examples: $(EXAMPLE)
 	@set -e; for e in $^; do echo "$$e --quick"; $$e --quick >$$e.out 2>&1 || { cat $$e.out; echo "$$e: failed"; exit 1; }; done
 
+# hone beside PyTorch, into docs/performance.md; BENCH='--quick --out FILE' and other flags
+bench: $(BUILD)/hone
+	BUILD='$(BUILD)' python3 bench/bench.py $(BENCH)
+
 # --- the rules of the house; `make -k check` shows every breach, `make check-lint` asks for one
 CHECKS  := self rooms lint objects symbols headers format faults install gcc clang
 check: $(CHECKS:%=check-%)
@@ -148,6 +153,6 @@ install: lib $(if $(CLISRC),$(BUILD)/hone)
 	$(if $(CLISRC),install -m 755 $(BUILD)/hone $(D)/bin)
 clean:
 	rm -rf $(BUILD)
-.PHONY: all lib test test-cli test-examples check $(CHECKS:%=check-%) san tsan aarch64 fuzz fuzzers install clean
+.PHONY: all lib test test-cli test-examples bench check $(CHECKS:%=check-%) san tsan aarch64 fuzz fuzzers install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
