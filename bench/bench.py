@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import platform
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Iterator
 
 import page
 
@@ -36,7 +38,7 @@ STEP_BATCH = 256  # the one that is set beside PyTorch
 DECISION_MODES = {"unet": ["eager", "script", "compile"], "dit": ["eager", "script", "compile"]}
 DECISION_MODES["mlp"] = ["eager", "script", "compile", "compile-loop"]
 STEP_MODES = ["eager", "compile"]
-BUSY_SHARE, BUSY_TRIES, BUSY_WAIT = 0.1, 12, 5.0  # nothing is timed while others use the machine
+BUSY_SHARE, BUSY_TRIES, BUSY_WAIT = 0.1, 60, 5.0  # nothing is timed while others use the machine
 RUN_SECONDS = 600
 
 
@@ -192,21 +194,17 @@ def group(
     return rows
 
 
-def decisions(a: argparse.Namespace) -> list[dict]:
-    rows = []
-    for net, weights in DECISIONS:
+def decisions(a: argparse.Namespace) -> Iterator[list[dict]]:
+    for net, weights in DECISIONS if a.only != "step" else []:
         for threads in a.threads:
-            variants = {w: ["--weights", w] for w in weights}
-            rows += group(a, "decision", net, 1, threads, DECISION_MODES[net], variants)
-    return rows
+            flags_of = {w: ["--weights", w] for w in weights}
+            yield group(a, "decision", net, 1, threads, DECISION_MODES[net], flags_of)
 
 
-def steps(a: argparse.Namespace) -> list[dict]:
-    rows = []
-    for threads in a.threads:
+def steps(a: argparse.Namespace) -> Iterator[list[dict]]:
+    for threads in a.threads if a.only != "decision" else []:
         for batch in STEP_BATCHES:
-            rows += group(a, "step", "unet", batch, threads, STEP_MODES if batch == STEP_BATCH else [], {"f32": []})
-    return rows
+            yield group(a, "step", "unet", batch, threads, STEP_MODES if batch == STEP_BATCH else [], {"f32": []})
 
 
 # ---------------------------------------------------------------------- the machine
@@ -279,14 +277,14 @@ def main() -> int:
             log(f"PyTorch is not here, so hone is timed alone; to set it beside: {PIP}")
         a.pythons = [a.torch_python] if version else []
         data = {"machine": machine(a, [version] if version else []), "rows": []}
-        try:
-            data["rows"] += decisions(a) if a.only != "step" else []
-            data["rows"] += steps(a) if a.only != "decision" else []
-        except Failed as e:
-            log(f"bench: {e}")
-            return 1
         a.raw.parent.mkdir(parents=True, exist_ok=True)
-        a.raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
+        try:
+            for rows in itertools.chain(decisions(a), steps(a)):
+                data["rows"] += rows
+                a.raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
+        except Failed as e:
+            log(f"bench: {e}\nThe page stays as it was; {a.raw} has what was measured.")
+            return 1
     old = a.out.read_text(encoding="utf-8") if a.out.exists() else ""
     text, met, missed = page.write(data, old)
     a.out.write_text(text, encoding="utf-8")
