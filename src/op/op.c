@@ -160,6 +160,17 @@ void op_ref_unary(const struct op_call *c, const double *const *in, double *cons
         out[0][i] = f(in[0][i]);
 }
 
+hone_status op_shape_alike(const struct op_call *c, hone_type *out, hone_err *err)
+{
+    if (!op_all_f32(c))
+        return op_refuse(c, err, "operands must be f32");
+    for (int i = 1; i < c->n_in; i++)
+        if (!hone_shape_equal(&c->in[i].shape, &c->in[0].shape))
+            return op_refuse(c, err, "operands must have one shape");
+    out[0] = c->in[0];
+    return HONE_OK;
+}
+
 hone_status op_shape_binary(const struct op_call *c, hone_type *out, hone_err *err)
 {
     if (!op_all_f32(c))

@@ -184,6 +184,8 @@ hone_t op_unbroadcast(hone_t x, hone_t like);
 /* One-operand elementwise f32 -> f32. */
 hone_status op_shape_unary(const struct op_call *c, hone_type *out, hone_err *err);
 void op_ref_unary(const struct op_call *c, const double *const *in, double *const *out, double (*f)(double));
+/* Operands of one type, f32, and the result of it: no broadcasting. */
+hone_status op_shape_alike(const struct op_call *c, hone_type *out, hone_err *err);
 /* Two-operand elementwise f32 with broadcasting. */
 hone_status op_shape_binary(const struct op_call *c, hone_type *out, hone_err *err);
 void op_ref_binary(const struct op_call *c, const double *const *in, double *const *out, double (*f)(double, double));

@@ -18,11 +18,9 @@ static void ref(const struct op_call *c, const double *const *in, double *const 
     op_ref_unary(c, in, out, f);
 }
 
-/* y' = s + y (1 - s),  s = sigmoid(x) */
 static void grad(const struct op_use *u, const hone_t *dout, hone_t *din)
 {
-    hone_t s = hone_sigmoid(u->in[0]);
-    din[0] = hone_mul(dout[0], hone_add(s, hone_mul(u->out[0], hone_affine(s, -1, 1))));
+    din[0] = op_emit(&op_silu_grad, 2, (hone_t[]){u->in[0], dout[0]}, NULL, NULL);
 }
 
 static void expand(const struct op_use *u, hone_t *out)

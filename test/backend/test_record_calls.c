@@ -22,6 +22,8 @@ static const struct {
     {"silu", "nothing", {"empty", 1, {OP_F32(2, 0)}}},
     {"sigmoid", "mapped", {"plain", 1, {OP_F32(3)}}},
     {"mish", "mapped", {"scalar", 1, {OP_F32_SCALAR}}},
+    {"mish_grad", "mapped", {"scalar", 2, {OP_F32_SCALAR, OP_F32_SCALAR}}},
+    {"silu_grad", "mapped", {"scalar", 2, {OP_F32_SCALAR, OP_F32_SCALAR}}},
     {"relu", "mapped", {"scalar", 1, {OP_F32_SCALAR}}},
     {"tanh", "mapped", {"scalar", 1, {OP_F32_SCALAR}}},
     {"gelu", "mapped", {"scalar", 1, {OP_F32_SCALAR}}},

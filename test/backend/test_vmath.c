@@ -42,11 +42,22 @@ static double mish(double x)
     return x * tanh(softplus(x));
 }
 
+static double mish_slope(double x)
+{
+    const double e = exp(x), d = e * (e + 2) + 2;
+    return e * (4 * (x + 1) + e * (4 * x + 6 + e * (e + 4))) / (d * d);
+}
+
+static double silu_slope(double x)
+{
+    return sigmoid(x) * (1 + x * sigmoid(-x));
+}
+
 static const struct {
     const char *name;
     float (*f)(float);
     double (*g)(double);
-    double lo, hi, ulp;
+    double lo, hi, ulp, floor; /* floor: errors are counted in units of at least that number */
 } functions[] = {
     {"exp", v_exp, exp, V_EXP_MIN, V_EXP_MAX, 1.1},
     {"exp near 0", v_exp, exp, -1, 1, 1.1},
@@ -62,6 +73,12 @@ static const struct {
     {"sigmoid", v_sigmoid, sigmoid, -87, 87, 2.5},
     {"mish", v_mish, mish, -80, 40, 4},
     {"mish near 0", v_mish, mish, -3, 3, 4},
+    {"slope of mish left of its zero", v_mish_slope, mish_slope, -80, -1.5, 5},
+    {"slope of mish around its zero", v_mish_slope, mish_slope, -1.5, -0.5, 6, 0.125},
+    {"slope of mish right of its zero", v_mish_slope, mish_slope, -0.5, 40, 6},
+    {"slope of silu left of its zero", v_silu_slope, silu_slope, -80, -1.6, 7.5},
+    {"slope of silu around its zero", v_silu_slope, silu_slope, -1.6, -0.5, 6, 0.125},
+    {"slope of silu right of its zero", v_silu_slope, silu_slope, -0.5, 87, 2.5},
     {"erf", v_erf, erf, -5, 5, 1.2},
     {"erf near 0", v_erf, erf, -1, 1, 1.2},
     {"sin", v_sin, sin, -10, 10, 1.6},
@@ -78,7 +95,7 @@ static void sweeps(struct check *c)
         double worst = 0, where = 0;
         for (int i = 0; i < SWEEP; i++) {
             const float x = sweep_at(functions[k].lo, functions[k].hi, i);
-            const double d = ulps(functions[k].f(x), functions[k].g(x), 0);
+            const double d = ulps(functions[k].f(x), functions[k].g(x), functions[k].floor);
             if (!(d <= worst)) {
                 worst = d;
                 where = x;
@@ -111,19 +128,27 @@ static void ends(struct check *c)
         CHECK(c, v_sigmoid(inf) == 1 && v_sigmoid(-inf) == 0 && v_sigmoid(-1e30f) == 0);
         CHECK(c, v_softplus(inf) == inf && v_softplus(1e30f) == 1e30f && v_softplus(-inf) == 0);
         CHECK(c, v_mish(inf) == inf && v_mish(1e30f) == 1e30f && v_mish(-200) == 0);
+        CHECK(c, v_mish_slope(inf) == 1 && v_mish_slope(1e30f) == 1 && v_mish_slope(-inf) == 0);
+        CHECK(c, v_silu_slope(inf) == 1 && v_silu_slope(1e30f) == 1 && v_silu_slope(-inf) == 0);
+        CHECK(c, v_mish_slope(-1e30f) == 0 && v_silu_slope(-1e30f) == 0 && v_silu_slope(0) == 0.5f);
         CHECK(c, v_sin(0) == 0 && v_cos(0) == 1);
     }
 }
 
 /* --- kernels --- */
 
-static void run_unary(const struct op_def *d, const struct op_attr *a, const float *x, float *y, int64_t n, int threads)
+/* Of two operands both are x. */
+static void run_on(struct bk_dev *dev, const struct op_def *d, const struct op_attr *a, const float *x, float *y,
+                   int64_t n, int threads)
 {
-    const hone_type t = {HONE_F32, HONE_SHAPE(n)};
-    const struct op_call call = {d, 1, 1, &t, &t, *a, NULL};
+    const hone_type t[2] = {{HONE_F32, HONE_SHAPE(n)}, {HONE_F32, HONE_SHAPE(n)}};
+    const struct op_call call = {d, d->max_in, 1, t, t, *a, NULL};
     hone_err err = {0};
     const struct bk_kernel *k = bk_table[0]->find(&call);
-    k->run(&(struct bk_io){.call = &call, .in = (const void *[]){x}, .out = (void *[]){y}, .threads = threads}, &err);
+    k->run(
+        &(struct bk_io){
+            .call = &call, .in = (const void *[]){x, x}, .out = (void *[]){y}, .threads = threads, .dev = dev},
+        &err);
 }
 
 /* Kernels whose errors are not those of a function above. share: errors are counted in units of at least that part of
@@ -137,7 +162,7 @@ static const struct {
                {"softplus", -80, 80, 2.1, 0},   {"mish", -80, 80, 4, 0},    {"gelu", -90, 90, 2.6, 0.25},
                {"gelu_tanh", -90, 90, 4, 0.25}, {"floor", -9, 9, 0, 0},     {"sigmoid", -80, 80, 2.5, 0}};
 
-static void kernel_sweeps(struct check *c, float *x, float *y, double *wide, double *want)
+static void kernel_sweeps(struct check *c, struct bk_dev *dev, float *x, float *y, double *wide, double *want)
 {
     for (size_t k = 0; k < sizeof kernels / sizeof kernels[0]; k++) {
         if (!check_case(c, "kernel of %s", kernels[k].name))
@@ -147,7 +172,7 @@ static void kernel_sweeps(struct check *c, float *x, float *y, double *wide, dou
         const struct op_call call = {d, 1, 1, &t, &t, {{0}, {0}}, NULL};
         for (int i = 0; i < SWEEP; i++)
             wide[i] = x[i] = sweep_at(kernels[k].lo, kernels[k].hi, i);
-        run_unary(d, &call.attr, x, y, SWEEP, 2);
+        run_on(dev, d, &call.attr, x, y, SWEEP, 2);
         d->ref(&call, (const double *[]){wide}, (double *[]){want});
         int at = 0;
         double worst = 0;
@@ -172,26 +197,27 @@ static bool same(const float *a, const float *b, int64_t n)
 }
 
 /* Alone, in the middle of a vector, in a tail, in place, on several threads. */
-static void kernels_everywhere(struct check *c, float *x, float *y, float *z)
+static void kernels_everywhere(struct check *c, struct bk_dev *dev, float *x, float *y, float *z)
 {
     for (int o = 0; op_table[o]; o++) {
         const struct op_def *d = op_table[o];
-        if (d->shape != op_shape_unary || d->max_in != 1 || d->n_cases == 0 ||
+        const bool one = d->shape == op_shape_unary && d->max_in == 1;
+        if ((!one && (d->shape != op_shape_alike || d->max_in != 2)) || d->n_cases == 0 ||
             !check_case(c, "%s: the same bits everywhere", d->name))
             continue;
         const struct op_attr *a = &d->cases[0].attr;
         for (int i = 0; i < SWEEP; i++)
             x[i] = sweep_at(-30, 70, i);
         x[77] = 3e7f; /* beyond the vector functions of waves */
-        run_unary(d, a, x, y, SWEEP, 1);
+        run_on(dev, d, a, x, y, SWEEP, 1);
         for (int n = 1, at = 0; n < 70 && at + n < SWEEP; at += n, n++) {
-            run_unary(d, a, x + at, z, n, 1);
+            run_on(dev, d, a, x + at, z, n, 1);
             CHECK_MSG(c, same(y + at, z, n), "%d elements from %d", n, at);
         }
-        run_unary(d, a, x, z, SWEEP, 3);
+        run_on(dev, d, a, x, z, SWEEP, 3);
         CHECK_MSG(c, same(y, z, SWEEP), "on three threads");
         memcpy(z, x, SWEEP * sizeof *x);
-        run_unary(d, a, z, z, SWEEP, 1);
+        run_on(dev, d, a, z, z, SWEEP, 1);
         CHECK_MSG(c, same(y, z, SWEEP), "in place");
     }
 }
@@ -202,8 +228,14 @@ void suite_vmath(struct check *c)
     double *d = malloc(2 * SWEEP * sizeof *d);
     sweeps(c);
     ends(c);
-    kernel_sweeps(c, f, f + SWEEP, d, d + SWEEP);
-    kernels_everywhere(c, f, f + SWEEP, f + 2 * SWEEP);
+    hone_ctx *ctx = hone_ctx_create(&(hone_ctx_options){.threads = 3}, NULL);
+    struct bk_dev *dev = ctx ? bk_table[0]->open(ctx, NULL) : NULL;
+    if (CHECK(c, dev)) {
+        kernel_sweeps(c, dev, f, f + SWEEP, d, d + SWEEP);
+        kernels_everywhere(c, dev, f, f + SWEEP, f + 2 * SWEEP);
+    }
+    bk_table[0]->close(dev);
+    hone_ctx_destroy(ctx);
     free(d);
     free(f);
 }

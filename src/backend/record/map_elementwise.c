@@ -66,6 +66,25 @@ BINARY(greater_equal, "GeTensor", false)
 BINARY(logical_and, "LogicalAnd", false)
 BINARY(logical_or, "LogicalOr", false)
 
+static void mish_grad(struct record_use *u)
+{
+    record_open(u, "MishBackward");
+    record_tensor(u, "gradOutput", record_in(u, 1));
+    record_tensor(u, "self", record_in(u, 0));
+    record_tensor(u, "gradInput", record_out(u, 0));
+    record_close(u);
+}
+
+/* As the logarithm and the clamp, it takes no tensor without dimensions. */
+static void silu_grad(struct record_use *u)
+{
+    record_open(u, "SiluBackward");
+    record_tensor(u, "gradOutput", record_ranked(record_in(u, 1)));
+    record_tensor(u, "self", record_ranked(record_in(u, 0)));
+    record_tensor(u, "gradInput", record_ranked(record_out(u, 0)));
+    record_close(u);
+}
+
 /* The logarithm and the clamp take no tensor without dimensions. */
 static void log_write(struct record_use *u)
 {
@@ -171,6 +190,8 @@ static void cast(struct record_use *u)
     record_close(u);
 }
 
+RECORD_MAP(mish_grad, NULL, mish_grad);
+RECORD_MAP(silu_grad, NULL, silu_grad);
 RECORD_MAP(log, NULL, log_write);
 RECORD_MAP(clamp, NULL, clamp);
 RECORD_MAP(square, NULL, square);

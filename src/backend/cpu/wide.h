@@ -1,0 +1,45 @@
+/* Loops over a range compiled for AVX-512, AVX2 and plainly; the widest that the machine has is taken. */
+#ifndef BACKEND_CPU_WIDE_H
+#define BACKEND_CPU_WIDE_H
+
+#include "backend/cpu/cpu.h"
+
+#define WIDE_INLINE static inline __attribute__((always_inline))
+
+/* WIDE(name) makes of `WIDE_INLINE void name_body(void *arg, int64_t from, int64_t to)` a function name_wide() that
+ * gives the version to run. What the body calls must be inlined, or it keeps the instructions of the build. */
+#if defined(__x86_64__)
+#define WIDE(name)                                                                                                     \
+    __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma"))) static void name##_avx512(                       \
+        void *arg, int64_t from, int64_t to)                                                                           \
+    {                                                                                                                  \
+        name##_body(arg, from, to);                                                                                    \
+    }                                                                                                                  \
+    __attribute__((target("avx2,fma"))) static void name##_avx2(void *arg, int64_t from, int64_t to)                   \
+    {                                                                                                                  \
+        name##_body(arg, from, to);                                                                                    \
+    }                                                                                                                  \
+    static void name##_plain(void *arg, int64_t from, int64_t to)                                                      \
+    {                                                                                                                  \
+        name##_body(arg, from, to);                                                                                    \
+    }                                                                                                                  \
+    static cpu_range_fn name##_wide(void)                                                                              \
+    {                                                                                                                  \
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&                                 \
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))                                  \
+            return name##_avx512;                                                                                      \
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? name##_avx2 : name##_plain;           \
+    }
+#else
+#define WIDE(name)                                                                                                     \
+    static void name##_plain(void *arg, int64_t from, int64_t to)                                                      \
+    {                                                                                                                  \
+        name##_body(arg, from, to);                                                                                    \
+    }                                                                                                                  \
+    static cpu_range_fn name##_wide(void)                                                                              \
+    {                                                                                                                  \
+        return name##_plain;                                                                                           \
+    }
+#endif
+
+#endif
