@@ -37,7 +37,8 @@ static void draw(hone_dtype t, double *wide, void *x, int64_t n, unsigned salt)
     }
 }
 
-static void against_reference(struct check *c, const struct op_def *d, hone_dtype t, const hone_shape *s)
+static void against_reference(struct check *c, struct bk_dev *dev, const struct op_def *d, hone_dtype t,
+                              const hone_shape *s)
 {
     hone_type in[3], out[1];
     double *wide[3];
@@ -60,7 +61,8 @@ static void against_reference(struct check *c, const struct op_def *d, hone_dtyp
     for (int threads = 1; threads <= 3; threads++) {
         memset(y, 0xff, (size_t)n * 4);
         bk_table[0]->find(&call)->run(
-            &(struct bk_io){.call = &call, .in = (const void *const *)x, .out = &y, .threads = threads}, &err);
+            &(struct bk_io){.dev = dev, .call = &call, .in = (const void *const *)x, .out = &y, .threads = threads},
+            &err);
         ir_widen(out[0].dtype, y, got, n);
         int64_t at = 0;
         while (at < n && (got[at] == (double)(float)want[at] || (isnan(got[at]) && isnan(want[at]))))
@@ -77,7 +79,7 @@ static void against_reference(struct check *c, const struct op_def *d, hone_dtyp
     }
 }
 
-static void large(struct check *c)
+static void large(struct check *c, struct bk_dev *dev)
 {
     static const struct {
         const char *name;
@@ -89,7 +91,7 @@ static void large(struct check *c)
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
             if (check_case(c, "%s of %s: %s", ops[i].name, hone_dtype_name(ops[i].t), shapes[k].name))
-                against_reference(c, op_find(ops[i].name), ops[i].t, shapes[k].s);
+                against_reference(c, dev, op_find(ops[i].name), ops[i].t, shapes[k].s);
 }
 
 /* --- single values --- */
@@ -241,8 +243,8 @@ static void same_type(struct check *c, struct kit *k)
 void suite_elementwise(struct check *c)
 {
     struct kit k;
-    kit_open(&k, NULL);
-    large(c);
+    kit_open(&k, &(hone_ctx_options){.threads = 3});
+    large(c, k.cpu->dev);
     larger_and_smaller(c, &k);
     gradients_at_points(c, &k);
     signs(c, &k);

@@ -12,6 +12,7 @@
 /* --- kernels run by hand --- */
 
 struct use {
+    struct bk_dev *dev;
     struct op_call call;
     hone_type out[OP_MAX_OUT];
     double *wide[8]; /* operands, and the same as the kernel takes them */
@@ -25,11 +26,13 @@ static void *room(size_t bytes)
     return aligned_alloc(64, bytes + 64 - bytes % 64);
 }
 
-static void use_open(struct use *u, struct check *c, const struct op_def *def, const struct op_case *k)
+static void use_open(struct use *u, struct check *c, struct bk_dev *dev, const struct op_def *def,
+                     const struct op_case *k)
 {
     struct harness h = {.def = def, .k = k};
     hone_err err = {0};
     memset(u, 0, sizeof *u);
+    u->dev = dev;
     u->call = (struct op_call){def, k->n_in, def->n_out, k->in, NULL, k->attr, NULL};
     CHECK_MSG(c, def->shape(&u->call, u->out, &err) == HONE_OK, "%s", err.text);
     u->call.out = u->out;
@@ -74,7 +77,7 @@ static void use_run(struct use *u, struct check *c, const struct bk_kernel *k, i
     }
     if (place >= 0)
         in[place] = memcpy(out[0], u->in[place], u->bytes[place]);
-    struct bk_io io = {NULL, &u->call, "test", in, results, scratch, NULL, threads};
+    struct bk_io io = {u->dev, &u->call, "test", in, results, scratch, NULL, threads};
     CHECK_MSG(c, k->run(&io, &err) == HONE_OK, "%s", err.text);
     for (size_t i = 0; i < 64; i++)
         CHECK_MSG(c, (unsigned char)scratch[bytes + i] == 0xff, "wrote behind its scratch memory");
@@ -87,12 +90,12 @@ static void drop(struct use *u, float **out)
         free(out[i]);
 }
 
-static void equals_reference(struct check *c, const struct bk_kernel *k, const struct op_case *one)
+static void equals_reference(struct check *c, struct bk_dev *dev, const struct bk_kernel *k, const struct op_case *one)
 {
     struct use u;
     float *got[OP_MAX_OUT];
     double *want[OP_MAX_OUT];
-    use_open(&u, c, op_find(k->op), one);
+    use_open(&u, c, dev, op_find(k->op), one);
     for (int i = 0; i < u.call.n_out; i++)
         want[i] = malloc((size_t)u.n[i] * sizeof(double) + 8);
     u.call.def->ref(&u.call, (const double *const *)u.wide, want);
@@ -120,11 +123,11 @@ static bool same(const struct use *u, float *const *a, float *const *b)
 }
 
 /* For 1, 2, 3 and 7 threads, and in place of each operand that the kernel allows. */
-static void same_bits(struct check *c, const struct bk_kernel *k, const struct op_case *one)
+static void same_bits(struct check *c, struct bk_dev *dev, const struct bk_kernel *k, const struct op_case *one)
 {
     struct use u;
     float *first[OP_MAX_OUT], *other[OP_MAX_OUT];
-    use_open(&u, c, op_find(k->op), one);
+    use_open(&u, c, dev, op_find(k->op), one);
     use_run(&u, c, k, 1, -1, first);
     for (int t = 0; t < 3; t++) {
         const int threads = (const int[]){2, 3, 7}[t];
@@ -180,14 +183,14 @@ static const struct {
       {.f = {0.3}}}},
 };
 
-static void kernels(struct check *c)
+static void kernels(struct check *c, struct bk_dev *dev)
 {
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
         const struct bk_kernel *k = large[i].kernel;
         if (check_case(c, "%s: %s: reference", k->op, large[i].k.name))
-            equals_reference(c, k, &large[i].k);
+            equals_reference(c, dev, k, &large[i].k);
         if (check_case(c, "%s: %s: same bits", k->op, large[i].k.name))
-            same_bits(c, k, &large[i].k);
+            same_bits(c, dev, k, &large[i].k);
     }
     /* with oneDNN these two are not what the table's tests run */
     const struct bk_kernel *own[] = {&cpu_attention, &cpu_attention_grad};
@@ -195,7 +198,7 @@ static void kernels(struct check *c)
         for (int j = 0; j < op_find(own[i]->op)->n_cases; j++) {
             const struct op_case *one = &op_find(own[i]->op)->cases[j];
             if (check_case(c, "%s: %s: kernel", own[i]->op, one->name))
-                equals_reference(c, own[i], one);
+                equals_reference(c, dev, own[i], one);
         }
 }
 
@@ -413,8 +416,8 @@ static void not_numbers(struct check *c)
 void suite_norms(struct check *c)
 {
     struct kit k;
-    kit_open(&k, NULL);
-    kernels(c);
+    kit_open(&k, &(hone_ctx_options){.threads = 3});
+    kernels(c, k.cpu->dev);
     masks(c, &k);
     nothing_attended(c, &k);
     builders(c, &k);

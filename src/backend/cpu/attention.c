@@ -85,24 +85,31 @@ static void weighted(const float *p, bool t, const float *x, float *y, int64_t m
                                       .add = add});
 }
 
+/* A part of the work for each thread, with scratch memory of its own. */
+struct parts {
+    const struct bk_io *io;
+    struct job o;
+};
+
+static void attend(void *arg, int32_t item)
+{
+    const struct parts *q = arg;
+    const struct op_attention *a = &q->o.a;
+    const int64_t blocks = (a->sq + ROWS - 1) / ROWS, tasks = a->batch * a->heads * blocks, parts = q->io->threads;
+    float *p = (float *)q->io->scratch + item * ROWS * a->sk, *y = q->io->out[0];
+    for (int64_t t = tasks * item / parts; t < tasks * (item + 1) / parts; t++) {
+        const int64_t pair = t / blocks, from = t % blocks * ROWS, left = a->sq - from;
+        const int64_t rows = left < ROWS ? left : ROWS;
+        weights(&q->o, pair, from, rows, p);
+        weighted(p, false, q->o.v + pair * a->sk * a->d, y + (pair * a->sq + from) * a->d, rows, a->sk, a->d, false);
+    }
+}
+
 static hone_status attention_run(const struct bk_io *io, hone_err *err)
 {
-    const struct job o = job_of(io, 0);
-    const struct op_attention *a = &o.a;
-    const int64_t blocks = (a->sq + ROWS - 1) / ROWS, tasks = a->batch * a->heads * blocks, parts = io->threads;
-    const int64_t work = a->batch * a->heads * a->sq * (a->sk + a->d);
-    float *y = io->out[0];
+    struct parts q = {io, job_of(io, 0)};
     (void)err;
-    CPU_PARALLEL(io, work)
-    for (int64_t part = 0; part < parts; part++) {
-        float *p = (float *)io->scratch + part * ROWS * a->sk;
-        for (int64_t t = tasks * part / parts; t < tasks * (part + 1) / parts; t++) {
-            const int64_t pair = t / blocks, from = t % blocks * ROWS, left = a->sq - from;
-            const int64_t rows = left < ROWS ? left : ROWS;
-            weights(&o, pair, from, rows, p);
-            weighted(p, false, o.v + pair * a->sk * a->d, y + (pair * a->sq + from) * a->d, rows, a->sk, a->d, false);
-        }
-    }
+    cpu_share(io, attend, &q, io->threads);
     return HONE_OK;
 }
 
@@ -157,18 +164,21 @@ static void head_gradient(const struct bk_io *io, const struct job *o, int64_t p
     } while (from < a->sq);
 }
 
+static void grade(void *arg, int32_t item)
+{
+    const struct parts *q = arg;
+    const struct op_attention *a = &q->o.a;
+    const int64_t heads = a->batch * a->heads, parts = q->io->threads;
+    float *p = (float *)q->io->scratch + item * 2 * ROWS * a->sk;
+    for (int64_t h = heads * item / parts; h < heads * (item + 1) / parts; h++)
+        head_gradient(q->io, &q->o, h, p, p + ROWS * a->sk);
+}
+
 static hone_status attention_grad_run(const struct bk_io *io, hone_err *err)
 {
-    const struct job o = job_of(io, 1);
-    const struct op_attention *a = &o.a;
-    const int64_t heads = a->batch * a->heads, parts = io->threads, work = heads * a->sq * (a->sk + a->d);
+    struct parts q = {io, job_of(io, 1)};
     (void)err;
-    CPU_PARALLEL(io, work)
-    for (int64_t part = 0; part < parts; part++) {
-        float *p = (float *)io->scratch + part * 2 * ROWS * a->sk;
-        for (int64_t h = heads * part / parts; h < heads * (part + 1) / parts; h++)
-            head_gradient(io, &o, h, p, p + ROWS * a->sk);
-    }
+    cpu_share(io, grade, &q, io->threads);
     return HONE_OK;
 }
 

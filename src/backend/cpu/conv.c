@@ -127,46 +127,69 @@ static void weight_grad_block(const struct conv *q, float *dw, int64_t o, int64_
                                                   .add = true});
 }
 
+/* The blocks of all results: `per` in each sample or row of blocks. */
+struct job {
+    struct conv q;
+    const float *bias; /* nullable */
+    float *out;
+    int64_t per;
+};
+
+static void forward_blocks(void *arg, int64_t from, int64_t to)
+{
+    const struct job *j = arg;
+    for (int64_t i = from; i < to; i++)
+        forward_block(&j->q, j->bias, j->out, i / j->per, i % j->per * BLOCK);
+}
+
+static void data_grad_blocks(void *arg, int64_t from, int64_t to)
+{
+    const struct job *j = arg;
+    for (int64_t i = from; i < to; i++)
+        data_grad_block(&j->q, j->out, i / j->per, i % j->per * BLOCK);
+}
+
+static void weight_grad_blocks(void *arg, int64_t from, int64_t to)
+{
+    const struct job *j = arg;
+    for (int64_t i = from; i < to; i++)
+        weight_grad_block(&j->q, j->out, i / j->per * BLOCK, i % j->per * BLOCK);
+}
+
 static hone_status conv1d_run(const struct bk_io *io, hone_err *err)
 {
     const struct op_call *c = io->call;
-    struct conv q = conv_of(c, &c->in[0], &c->in[1], &c->out[0]);
-    const float *bias = c->n_in == 3 ? io->in[2] : NULL;
-    const int64_t per = blocks(q.o), work = grain(&q);
+    struct job j = {.q = conv_of(c, &c->in[0], &c->in[1], &c->out[0]), .out = io->out[0]};
     (void)err;
-    q.x = io->in[0];
-    q.w = io->in[1];
-    CPU_PARALLEL(io, work)
-    for (int64_t i = 0; i < q.n * per; i++)
-        forward_block(&q, bias, io->out[0], i / per, i % per * BLOCK);
+    j.q.x = io->in[0];
+    j.q.w = io->in[1];
+    j.bias = c->n_in == 3 ? io->in[2] : NULL;
+    j.per = blocks(j.q.o);
+    cpu_split(io, j.q.n * j.per, grain(&j.q), forward_blocks, &j);
     return HONE_OK;
 }
 
 static hone_status data_grad_run(const struct bk_io *io, hone_err *err)
 {
     const struct op_call *c = io->call;
-    struct conv q = conv_of(c, &c->out[0], &c->in[1], &c->in[0]);
-    const int64_t per = blocks(q.c), work = grain(&q);
+    struct job j = {.q = conv_of(c, &c->out[0], &c->in[1], &c->in[0]), .out = io->out[0]};
     (void)err;
-    q.y = io->in[0];
-    q.w = io->in[1];
-    CPU_PARALLEL(io, work)
-    for (int64_t i = 0; i < q.n * per; i++)
-        data_grad_block(&q, io->out[0], i / per, i % per * BLOCK);
+    j.q.y = io->in[0];
+    j.q.w = io->in[1];
+    j.per = blocks(j.q.c);
+    cpu_split(io, j.q.n * j.per, grain(&j.q), data_grad_blocks, &j);
     return HONE_OK;
 }
 
 static hone_status weight_grad_run(const struct bk_io *io, hone_err *err)
 {
     const struct op_call *c = io->call;
-    struct conv q = conv_of(c, &c->in[0], &c->out[0], &c->in[1]);
-    const int64_t per = blocks(q.c), work = grain(&q);
+    struct job j = {.q = conv_of(c, &c->in[0], &c->out[0], &c->in[1]), .out = io->out[0]};
     (void)err;
-    q.x = io->in[0];
-    q.y = io->in[1];
-    CPU_PARALLEL(io, work)
-    for (int64_t i = 0; i < blocks(q.o) * per; i++)
-        weight_grad_block(&q, io->out[0], i / per * BLOCK, i % per * BLOCK);
+    j.q.x = io->in[0];
+    j.q.y = io->in[1];
+    j.per = blocks(j.q.c);
+    cpu_split(io, blocks(j.q.o) * j.per, grain(&j.q), weight_grad_blocks, &j);
     return HONE_OK;
 }
 

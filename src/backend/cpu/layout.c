@@ -24,15 +24,25 @@ static size_t inner_of(const hone_type *t, int64_t axis)
     return run;
 }
 
-/* `outer` runs of n bytes, `from` and `to` bytes apart. */
-static void copy_runs(const struct bk_io *io, char *y, size_t to, const char *x, size_t from, size_t n, int64_t outer)
+/* Runs of n bytes, `from` and `to` bytes apart. */
+struct runs {
+    char *y;
+    size_t to;
+    const char *x;
+    size_t from, n;
+};
+
+static void copy_range(void *arg, int64_t from, int64_t to)
 {
-    const int64_t work = (int64_t)(n / sizeof(float)) * outer;
-    if (n == 0)
-        return;
-    CPU_PARALLEL(io, work)
-    for (int64_t o = 0; o < outer; o++)
-        memcpy(y + (size_t)o * to, x + (size_t)o * from, n);
+    const struct runs *r = arg;
+    for (int64_t o = from; o < to; o++)
+        memcpy(r->y + (size_t)o * r->to, r->x + (size_t)o * r->from, r->n);
+}
+
+static void copy_runs(const struct bk_io *io, struct runs r, int64_t outer)
+{
+    if (r.n)
+        cpu_split(io, outer, (int64_t)(r.n / sizeof(float)) * outer, copy_range, &r);
 }
 
 static hone_status slice_run(const struct bk_io *io, hone_err *err)
@@ -41,8 +51,8 @@ static hone_status slice_run(const struct bk_io *io, hone_err *err)
     int64_t outer;
     const size_t from = run_of(&c->in[0], c->attr.i[0], &outer), to = run_of(&c->out[0], c->attr.i[0], &outer);
     (void)err;
-    copy_runs(io, io->out[0], to, (const char *)io->in[0] + (size_t)c->attr.i[1] * inner_of(&c->in[0], c->attr.i[0]),
-              from, to, outer);
+    const char *x = (const char *)io->in[0] + (size_t)c->attr.i[1] * inner_of(&c->in[0], c->attr.i[0]);
+    copy_runs(io, (struct runs){io->out[0], to, x, from, to}, outer);
     return HONE_OK;
 }
 
@@ -55,7 +65,7 @@ static hone_status concat_run(const struct bk_io *io, hone_err *err)
     (void)err;
     for (int k = 0; k < c->n_in; k++) {
         const size_t n = run_of(&c->in[k], c->attr.i[0], &outer);
-        copy_runs(io, y, to, io->in[k], n, n, outer);
+        copy_runs(io, (struct runs){y, to, io->in[k], n, n}, outer);
         y += n;
     }
     return HONE_OK;
@@ -72,6 +82,25 @@ static void fill(float *y, int64_t n, float value)
         y[i] = value;
 }
 
+/* Rows of floats: so many of `value`, of the operand, of `value`. */
+struct padding {
+    const float *x;
+    float *y, value;
+    int64_t before, middle, after;
+};
+
+static void pad_rows(void *arg, int64_t from, int64_t to)
+{
+    const struct padding *p = arg;
+    for (int64_t o = from; o < to; o++) {
+        float *row = p->y + o * (p->before + p->middle + p->after);
+        fill(row, p->before, p->value);
+        if (p->middle)
+            memcpy(row + p->before, p->x + o * p->middle, (size_t)p->middle * sizeof(float));
+        fill(row + p->before + p->middle, p->after, p->value);
+    }
+}
+
 static hone_status pad_run(const struct bk_io *io, hone_err *err)
 {
     const struct op_call *c = io->call;
@@ -79,19 +108,9 @@ static hone_status pad_run(const struct bk_io *io, hone_err *err)
     int64_t outer;
     const int64_t one = (int64_t)(inner_of(&c->in[0], axis) / sizeof(float));
     const int64_t middle = (int64_t)(run_of(&c->in[0], axis, &outer) / sizeof(float));
-    const int64_t before = c->attr.i[1] * one, after = c->attr.i[2] * one, all = before + middle + after;
-    const int64_t work = outer * all;
-    const float *x = io->in[0], value = (float)c->attr.f[0];
-    float *y = io->out[0];
+    struct padding p = {io->in[0], io->out[0], (float)c->attr.f[0], c->attr.i[1] * one, middle, c->attr.i[2] * one};
     (void)err;
-    CPU_PARALLEL(io, work)
-    for (int64_t o = 0; o < outer; o++) {
-        float *row = y + o * all;
-        fill(row, before, value);
-        if (middle)
-            memcpy(row + before, x + o * middle, (size_t)middle * sizeof(float));
-        fill(row + before + middle, after, value);
-    }
+    cpu_split(io, outer, outer * (p.before + middle + p.after), pad_rows, &p);
     return HONE_OK;
 }
 
@@ -134,6 +153,15 @@ static int64_t spread_at(const struct spread *p, int64_t row)
 
 enum { PART = 4096 }; /* elements that a thread does at once: a part of a long run, or several short ones */
 
+struct broadcast {
+    struct spread p;
+    const void *x;
+    void *y;
+    int64_t run, rows; /* the result */
+    int64_t parts;     /* of a run */
+    int64_t some;      /* rows at once */
+};
+
 #define BROADCAST(T)                                                                                                   \
     static void broadcast_part_##T(const T *x, T *y, const struct spread *p, int64_t row, int64_t rows, int64_t from,  \
                                    int64_t n)                                                                          \
@@ -157,16 +185,13 @@ enum { PART = 4096 }; /* elements that a thread does at once: a part of a long r
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    static void broadcast_##T(const struct bk_io *io, const struct spread *p)                                          \
+    static void broadcast_##T(void *arg, int64_t first, int64_t end)                                                   \
     {                                                                                                                  \
-        const int64_t n = op_numel(&io->call->out[0]), run = p->rank ? p->dim[p->rank - 1] : 1, rows = n / run;        \
-        const int64_t parts = (run + PART - 1) / PART, some = run < PART ? PART / run : 1;                             \
-        const int64_t tasks = (rows + some - 1) / some * parts;                                                        \
-        CPU_PARALLEL(io, n)                                                                                            \
-        for (int64_t t = 0; t < tasks; t++) {                                                                          \
-            const int64_t row = t / parts * some, from = t % parts * PART;                                             \
-            broadcast_part_##T(io->in[0], io->out[0], p, row, rows - row < some ? rows - row : some, from,             \
-                               run - from < PART ? run - from : PART);                                                 \
+        const struct broadcast *q = arg;                                                                               \
+        for (int64_t t = first; t < end; t++) {                                                                        \
+            const int64_t row = t / q->parts * q->some, from = t % q->parts * PART;                                    \
+            const int64_t rows = q->rows - row, n = q->run - from;                                                     \
+            broadcast_part_##T(q->x, q->y, &q->p, row, rows < q->some ? rows : q->some, from, n < PART ? n : PART);    \
         }                                                                                                              \
     }
 
@@ -175,14 +200,17 @@ BROADCAST(uint8_t)
 
 static hone_status broadcast_run(const struct bk_io *io, hone_err *err)
 {
-    const struct spread p = plan_spread(io->call);
+    struct broadcast q = {.p = plan_spread(io->call), .x = io->in[0], .y = io->out[0]};
+    const int64_t n = op_numel(&io->call->out[0]);
     (void)err;
-    if (op_numel(&io->call->out[0]) == 0)
+    if (n == 0)
         return HONE_OK;
-    if (hone_dtype_size(io->call->in[0].dtype) == 4)
-        broadcast_uint32_t(io, &p);
-    else
-        broadcast_uint8_t(io, &p);
+    q.run = q.p.rank ? q.p.dim[q.p.rank - 1] : 1;
+    q.rows = n / q.run;
+    q.parts = (q.run + PART - 1) / PART;
+    q.some = q.run < PART ? PART / q.run : 1;
+    cpu_split(io, (q.rows + q.some - 1) / q.some * q.parts, n,
+              hone_dtype_size(io->call->in[0].dtype) == 4 ? broadcast_uint32_t : broadcast_uint8_t, &q);
     return HONE_OK;
 }
 

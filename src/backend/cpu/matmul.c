@@ -35,13 +35,26 @@ static void block(const struct bk_io *io, const struct cpu_matmul *q, const floa
     cpu_product(&p);
 }
 
-static void run(const struct bk_io *io, const struct cpu_matmul *q, const float *bias)
+struct job {
+    const struct bk_io *io;
+    struct cpu_matmul q;
+    const float *bias; /* nullable */
+};
+
+static void run_blocks(void *arg, int64_t from, int64_t to)
 {
-    const int64_t matrices = hone_numel(&q->lead), grain = matrices * q->m * q->n * (q->k / 8 + 1);
-    const int64_t blocks = matrices * ((q->m + BLOCK - 1) / BLOCK) * ((q->n + BLOCK - 1) / BLOCK);
-    CPU_PARALLEL(io, grain)
-    for (int64_t at = 0; at < blocks; at++)
-        block(io, q, bias, at);
+    const struct job *j = arg;
+    for (int64_t at = from; at < to; at++)
+        block(j->io, &j->q, j->bias, at);
+}
+
+static hone_status run(const struct bk_io *io, struct cpu_matmul q, const float *bias)
+{
+    const int64_t matrices = hone_numel(&q.lead);
+    const int64_t blocks = matrices * ((q.m + BLOCK - 1) / BLOCK) * ((q.n + BLOCK - 1) / BLOCK);
+    struct job j = {io, q, bias};
+    cpu_split(io, blocks, matrices * q.m * q.n * (q.k / 8 + 1), run_blocks, &j);
+    return HONE_OK;
 }
 
 static hone_status matmul_run(const struct bk_io *io, hone_err *err)
@@ -49,9 +62,7 @@ static hone_status matmul_run(const struct bk_io *io, hone_err *err)
     (void)err;
     if (op_numel(&io->call->out[0]) == 0)
         return HONE_OK;
-    const struct cpu_matmul q = cpu_matmul_of(io->call);
-    run(io, &q, NULL);
-    return HONE_OK;
+    return run(io, cpu_matmul_of(io->call), NULL);
 }
 
 static hone_status linear_run(const struct bk_io *io, hone_err *err)
@@ -59,9 +70,7 @@ static hone_status linear_run(const struct bk_io *io, hone_err *err)
     (void)err;
     if (op_numel(&io->call->out[0]) == 0)
         return HONE_OK;
-    const struct cpu_matmul q = cpu_linear_of(io->call);
-    run(io, &q, io->call->n_in == 3 ? io->in[2] : NULL);
-    return HONE_OK;
+    return run(io, cpu_linear_of(io->call), io->call->n_in == 3 ? io->in[2] : NULL);
 }
 
 const struct bk_kernel cpu_matmul = {.op = "matmul", .run = matmul_run};

@@ -89,30 +89,42 @@ static const float *spread(const struct op_norm *q, const float *of_channels, fl
     return of_elements;
 }
 
+struct forward {
+    struct op_norm q;
+    const float *x, *gamma, *beta; /* nullable: gamma, beta */
+    float *y, *mean, *rstd;        /* nullable: mean */
+    double eps;
+};
+
+static void forward_rows(void *arg, int64_t from, int64_t to)
+{
+    const struct forward *f = arg;
+    const struct op_norm *q = &f->q;
+    const int64_t row = op_norm_row(q);
+    const bool wide = q->inner >= NARROW;
+    for (int64_t r = from; r < to; r++) {
+        const struct stat s = row_stat(f->x + r * row, row, q->centred, f->eps);
+        const int64_t first = r % q->groups * (wide ? q->channels : row);
+        const float *g = f->gamma ? f->gamma + first : NULL, *b = f->beta ? f->beta + first : NULL;
+        if (wide)
+            write_wide(f->y + r * row, f->x + r * row, q, s, g, b);
+        else
+            write_row(f->y + r * row, f->x + r * row, row, s, g, b);
+        if (f->mean)
+            f->mean[r] = s.mean;
+        f->rstd[r] = s.rstd;
+    }
+}
+
 /* Nullable: gamma, beta, mean. */
 static hone_status forward(const struct bk_io *io, const struct op_norm *q, const float *gamma, const float *beta,
                            float *mean, float *rstd)
 {
-    const double eps = io->call->attr.f[NORM_EPS];
-    const float *x = io->in[0];
-    float *y = io->out[0];
-    const int64_t row = op_norm_row(q), rows = q->n * q->groups, work = rows * row;
-    const bool wide = q->inner >= NARROW;
-    gamma = spread(q, gamma, io->scratch);
-    beta = spread(q, beta, spreads(q) ? (float *)io->scratch + q->groups * row : NULL);
-    CPU_PARALLEL(io, work)
-    for (int64_t r = 0; r < rows; r++) {
-        const struct stat s = row_stat(x + r * row, row, q->centred, eps);
-        const int64_t first = r % q->groups * (wide ? q->channels : row);
-        const float *g = gamma ? gamma + first : NULL, *b = beta ? beta + first : NULL;
-        if (wide)
-            write_wide(y + r * row, x + r * row, q, s, g, b);
-        else
-            write_row(y + r * row, x + r * row, row, s, g, b);
-        if (mean)
-            mean[r] = s.mean;
-        rstd[r] = s.rstd;
-    }
+    struct forward f = {*q, io->in[0], gamma, beta, io->out[0], mean, rstd, io->call->attr.f[NORM_EPS]};
+    const int64_t row = op_norm_row(q), rows = q->n * q->groups;
+    f.gamma = spread(q, gamma, io->scratch);
+    f.beta = spread(q, beta, spreads(q) ? (float *)io->scratch + q->groups * row : NULL);
+    cpu_split(io, rows, rows * row, forward_rows, &f);
     return HONE_OK;
 }
 
@@ -176,15 +188,15 @@ static void narrow_row(const struct back *b, int64_t r, float *dgamma, float *db
     }
 }
 
-static void narrow(const struct bk_io *io, const struct back *b)
+/* Chunks of groups. */
+static void narrow(void *arg, int64_t from, int64_t to)
 {
-    (void)io; /* without OpenMP */
+    const struct back *b = arg;
     const struct op_norm *q = &b->q;
-    const int64_t row = op_norm_row(q), tasks = q->groups * b->chunks, work = q->n * q->groups * row;
-    CPU_PARALLEL(io, work)
-    for (int64_t t = 0; t < tasks; t++) {
-        const int64_t group = t % q->groups, from = t / q->groups * CHUNK,
-                      to = from + CHUNK < q->n ? from + CHUNK : q->n;
+    const int64_t row = op_norm_row(q);
+    for (int64_t t = from; t < to; t++) {
+        const int64_t group = t % q->groups, first = t / q->groups * CHUNK,
+                      end = first + CHUNK < q->n ? first + CHUNK : q->n;
         float *dgamma = NULL, *dbeta = NULL;
         if (b->gamma) {
             dgamma = b->part + t / q->groups * 2 * b->elements + group * row;
@@ -192,7 +204,7 @@ static void narrow(const struct bk_io *io, const struct back *b)
             memset(dgamma, 0, (size_t)row * sizeof *dgamma);
             memset(dbeta, 0, (size_t)row * sizeof *dbeta);
         }
-        for (int64_t n = from; n < to; n++)
+        for (int64_t n = first; n < end; n++)
             narrow_row(b, n * q->groups + group, dgamma, dbeta);
     }
 }
@@ -222,38 +234,39 @@ static void wide_row(const struct back *b, int64_t r, float *dgamma, float *dbet
     }
 }
 
-static void wide(const struct bk_io *io, const struct back *b)
+static void wide(void *arg, int64_t from, int64_t to)
 {
-    (void)io; /* without OpenMP */
+    const struct back *b = arg;
     const struct op_norm *q = &b->q;
-    const int64_t rows = q->n * q->groups, work = rows * op_norm_row(q);
-    CPU_PARALLEL(io, work)
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = from; r < to; r++) {
         float *dgamma = b->part + r / q->groups * 2 * b->elements + r % q->groups * q->channels;
         wide_row(b, r, dgamma, dgamma + b->elements);
     }
 }
 
-/* The chunks together, `inner` elements a channel. */
-static void gather(const struct bk_io *io, const struct back *b, int64_t inner)
+/* The chunks together for blocks of `each` channels of `inner` elements. */
+struct gather {
+    const struct back *b;
+    int64_t channels, each, inner;
+};
+
+static void gather_blocks(void *arg, int64_t from, int64_t to)
 {
-    (void)io; /* without OpenMP */
-    const int64_t channels = b->q.groups * b->q.channels, each = inner > 0 ? COLS / inner : 1;
-    const int64_t work = b->chunks * 2 * b->elements;
-    CPU_PARALLEL(io, work)
-    for (int64_t c0 = 0; c0 < channels; c0 += each) {
-        const int64_t c1 = c0 + each < channels ? c0 + each : channels, n = (c1 - c0) * inner;
+    const struct gather *q = arg;
+    const struct back *b = q->b;
+    for (int64_t c0 = from * q->each; c0 < q->channels && c0 < to * q->each; c0 += q->each) {
+        const int64_t c1 = c0 + q->each < q->channels ? c0 + q->each : q->channels, n = (c1 - c0) * q->inner;
         for (int which = 0; which < (b->dbeta ? 2 : 1); which++) {
             double sum[COLS] = {0};
-            const float *part = b->part + which * b->elements + c0 * inner;
+            const float *part = b->part + which * b->elements + c0 * q->inner;
             float *out = which ? b->dbeta : b->dgamma;
             for (int64_t k = 0; k < b->chunks; k++, part += 2 * b->elements)
                 for (int64_t i = 0; i < n; i++)
                     sum[i] += part[i];
             for (int64_t c = c0; c < c1; c++) {
                 double all = 0;
-                for (int64_t i = 0; i < inner; i++)
-                    all += sum[(c - c0) * inner + i];
+                for (int64_t i = 0; i < q->inner; i++)
+                    all += sum[(c - c0) * q->inner + i];
                 out[c] = (float)all;
             }
         }
@@ -289,12 +302,13 @@ static hone_status backward(const struct bk_io *io, struct back *b)
         b->gamma = spread(&b->q, b->gamma, io->scratch);
         b->part += b->elements;
     }
-    if (is_wide)
-        wide(io, b);
-    else
-        narrow(io, b);
-    if (b->gamma)
-        gather(io, b, is_wide ? 1 : b->q.inner);
+    const int64_t rows = b->q.n * b->q.groups, work = rows * op_norm_row(&b->q);
+    cpu_split(io, is_wide ? rows : b->q.groups * b->chunks, work, is_wide ? wide : narrow, b);
+    if (b->gamma) {
+        const int64_t inner = is_wide ? 1 : b->q.inner;
+        struct gather g = {b, b->q.groups * b->q.channels, inner > 0 ? COLS / inner : 1, inner};
+        cpu_split(io, (g.channels + g.each - 1) / g.each, b->chunks * 2 * b->elements, gather_blocks, &g);
+    }
     return HONE_OK;
 }
 

@@ -23,20 +23,30 @@ static hone_status check_index(const struct bk_io *io, int operand, int64_t rows
     return HONE_OK;
 }
 
+struct gather {
+    const int32_t *index;
+    const char *x;
+    char *y;
+    size_t row; /* bytes */
+};
+
+static void gather_rows(void *arg, int64_t from, int64_t to)
+{
+    const struct gather *g = arg;
+    for (int64_t i = from; i < to; i++)
+        memcpy(g->y + (size_t)i * g->row, g->x + (size_t)g->index[i] * g->row, g->row);
+}
+
 static hone_status gather_run(const struct bk_io *io, hone_err *err)
 {
     const struct op_call *c = io->call;
     const int64_t n = op_numel(&c->in[1]), all = op_numel(&c->out[0]);
-    const int32_t *index = io->in[1];
-    const char *x = io->in[0];
-    char *y = io->out[0];
+    struct gather g = {io->in[1], io->in[0], io->out[0], 0};
     hone_status s = check_index(io, 1, c->in[0].shape.dim[0], err);
     if (s != HONE_OK || all == 0)
         return s;
-    const size_t row = (size_t)(all / n) * hone_dtype_size(c->in[0].dtype);
-    CPU_PARALLEL(io, all)
-    for (int64_t i = 0; i < n; i++)
-        memcpy(y + (size_t)i * row, x + (size_t)index[i] * row, row);
+    g.row = (size_t)(all / n) * hone_dtype_size(c->in[0].dtype);
+    cpu_split(io, n, all, gather_rows, &g);
     return HONE_OK;
 }
 
@@ -80,27 +90,40 @@ static void add_sources(const float *base, const float *src, float *y, int64_t n
         y[j] = (float)acc[j];
 }
 
+struct scatter {
+    const float *base, *src;
+    float *y;
+    const int64_t *begin, *list;
+    int64_t width, blocks; /* of a row, in elements and in blocks of columns */
+};
+
+/* Blocks of columns [from, to) of all rows. */
+static void scatter_blocks(void *arg, int64_t from, int64_t to)
+{
+    const struct scatter *q = arg;
+    for (int64_t t = from; t < to; t++) {
+        const int64_t r = t / q->blocks, column = t % q->blocks * COLUMNS, at = r * q->width + column;
+        const int64_t left = q->width - column, n = left < COLUMNS ? left : COLUMNS;
+        const int64_t sources = q->begin[r + 1] - q->begin[r];
+        if (sources)
+            add_sources(q->base + at, q->src + column, q->y + at, n, q->width, q->list + q->begin[r], sources);
+        else if (q->y != q->base)
+            memcpy(q->y + at, q->base + at, (size_t)n * sizeof *q->y);
+    }
+}
+
 static hone_status scatter_add_run(const struct bk_io *io, hone_err *err)
 {
     const struct op_call *c = io->call;
     const int64_t rows = c->in[0].shape.dim[0], n = op_numel(&c->in[1]), all = op_numel(&c->out[0]);
-    const float *base = io->in[0], *src = io->in[2];
-    float *y = io->out[0];
     int64_t *begin = io->scratch, *list = begin + rows + 1;
     hone_status s = check_index(io, 1, rows, err);
     if (s != HONE_OK || all == 0)
         return s;
     list_sources(io->in[1], n, rows, begin, list);
-    const int64_t width = all / rows, blocks = (width + COLUMNS - 1) / COLUMNS, work = all + op_numel(&c->in[2]);
-    CPU_PARALLEL(io, work)
-    for (int64_t t = 0; t < rows * blocks; t++) {
-        const int64_t r = t / blocks, column = t % blocks * COLUMNS, at = r * width + column;
-        const int64_t m = width - column < COLUMNS ? width - column : COLUMNS, sources = begin[r + 1] - begin[r];
-        if (sources)
-            add_sources(base + at, src + column, y + at, m, width, list + begin[r], sources);
-        else if (y != base)
-            memcpy(y + at, base + at, (size_t)m * sizeof *y);
-    }
+    const int64_t width = all / rows, blocks = (width + COLUMNS - 1) / COLUMNS;
+    struct scatter q = {io->in[0], io->in[2], io->out[0], begin, list, width, blocks};
+    cpu_split(io, rows * blocks, all + op_numel(&c->in[2]), scatter_blocks, &q);
     return HONE_OK;
 }
 

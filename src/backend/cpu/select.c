@@ -4,16 +4,33 @@
 #include "backend/cpu/walk.h"
 #include "tensor/bf16.h"
 
+/* For loops over all elements of one operand. */
+struct unary {
+    const void *x;
+    void *y;
+};
+
+static hone_status each(const struct bk_io *io, cpu_range_fn fn)
+{
+    const int64_t n = op_numel(&io->call->out[0]);
+    struct unary u = {io->in[0], io->out[0]};
+    cpu_split(io, n, n, fn, &u);
+    return HONE_OK;
+}
+
+static void logical_not_range(void *arg, int64_t from, int64_t to)
+{
+    const struct unary *u = arg;
+    const uint8_t *x = u->x;
+    uint8_t *y = u->y;
+    for (int64_t i = from; i < to; i++)
+        y[i] = !x[i];
+}
+
 static hone_status logical_not_run(const struct bk_io *io, hone_err *err)
 {
-    const uint8_t *x = io->in[0];
-    uint8_t *y = io->out[0];
-    const int64_t n = op_numel(&io->call->out[0]);
     (void)err;
-    CPU_PARALLEL(io, n)
-    for (int64_t i = 0; i < n; i++)
-        y[i] = !x[i];
-    return HONE_OK;
+    return each(io, logical_not_range);
 }
 
 const struct bk_kernel cpu_logical_not = {.op = "logical_not", .inplace = {1}, .run = logical_not_run};
@@ -64,50 +81,52 @@ static inline int32_t to_i32(float x)
     return x != x ? 0 : x >= 2147483648.0f ? INT32_MAX : x < -2147483648.0f ? INT32_MIN : (int32_t)x;
 }
 
-#define CAST(T, R, expr)                                                                                               \
+#define CAST(name, T, R, expr)                                                                                         \
+    static void name(void *arg, int64_t from, int64_t to)                                                              \
     {                                                                                                                  \
-        const T *in = io->in[0];                                                                                       \
-        R *out = io->out[0];                                                                                           \
-        CPU_PARALLEL(io, n)                                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
+        const struct unary *u = arg;                                                                                   \
+        const T *in = u->x;                                                                                            \
+        R *out = u->y;                                                                                                 \
+        CPU_SIMD                                                                                                       \
+        for (int64_t i = from; i < to; i++) {                                                                          \
             const T x = in[i];                                                                                         \
             out[i] = expr;                                                                                             \
         }                                                                                                              \
-        return HONE_OK;                                                                                                \
     }
+
+CAST(f32_bf16, float, uint16_t, bf16_of(x))
+CAST(bf16_f32, uint16_t, float, bf16_float(x))
+CAST(f32_f32, float, float, x)
+CAST(i32_f32, int32_t, float, (float)x)
+CAST(bool_f32, uint8_t, float, x ? 1.0f : 0.0f)
+CAST(u8_f32, uint8_t, float, (float)x)
+CAST(f32_i32, float, int32_t, to_i32(x))
+CAST(i32_i32, int32_t, int32_t, x)
+CAST(bool_i32, uint8_t, int32_t, x ? 1 : 0)
+CAST(u8_i32, uint8_t, int32_t, x)
+CAST(f32_bool, float, uint8_t, x != 0)
+CAST(i32_bool, int32_t, uint8_t, x != 0)
+CAST(bool_bool, uint8_t, uint8_t, x != 0)
+
+static cpu_range_fn cast_of(hone_dtype from, hone_dtype to)
+{
+    if (to == HONE_BF16)
+        return f32_bf16;
+    if (to == HONE_F32)
+        return from == HONE_BF16   ? bf16_f32
+               : from == HONE_F32  ? f32_f32
+               : from == HONE_I32  ? i32_f32
+               : from == HONE_BOOL ? bool_f32
+                                   : u8_f32;
+    if (to == HONE_I32)
+        return from == HONE_F32 ? f32_i32 : from == HONE_I32 ? i32_i32 : from == HONE_BOOL ? bool_i32 : u8_i32;
+    return from == HONE_F32 ? f32_bool : from == HONE_I32 ? i32_bool : bool_bool;
+}
 
 static hone_status cast_run(const struct bk_io *io, hone_err *err)
 {
-    const hone_dtype from = io->call->in[0].dtype, to = io->call->out[0].dtype;
-    const int64_t n = op_numel(&io->call->out[0]);
     (void)err;
-    if (to == HONE_BF16)
-        CAST(float, uint16_t, bf16_of(x))
-    if (to == HONE_F32) {
-        if (from == HONE_BF16)
-            CAST(uint16_t, float, bf16_float(x))
-        if (from == HONE_F32)
-            CAST(float, float, x)
-        if (from == HONE_I32)
-            CAST(int32_t, float, (float)x)
-        if (from == HONE_BOOL)
-            CAST(uint8_t, float, x ? 1.0f : 0.0f)
-        CAST(uint8_t, float, (float)x)
-    }
-    if (to == HONE_I32) {
-        if (from == HONE_F32)
-            CAST(float, int32_t, to_i32(x))
-        if (from == HONE_I32)
-            CAST(int32_t, int32_t, x)
-        if (from == HONE_BOOL)
-            CAST(uint8_t, int32_t, x ? 1 : 0)
-        CAST(uint8_t, int32_t, x)
-    }
-    if (from == HONE_F32)
-        CAST(float, uint8_t, x != 0)
-    if (from == HONE_I32)
-        CAST(int32_t, uint8_t, x != 0)
-    CAST(uint8_t, uint8_t, x != 0)
+    return each(io, cast_of(io->call->in[0].dtype, io->call->out[0].dtype));
 }
 
 const struct bk_kernel cpu_cast = {.op = "cast", .run = cast_run};

@@ -100,24 +100,39 @@ static void softmax_grad_row(int64_t n, const float *dy, const float *y, float *
         dx[i] = y[i] * (dy[i] - along);
 }
 
+struct job {
+    struct op_axis q;
+    int64_t strips; /* of columns */
+    const float *a, *b;
+    float *y;
+    void (*row)(int64_t, const float *, const float *, float *);
+    void (*columns)(const struct columns *, const float *, const float *, float *);
+};
+
+static void run_strips(void *arg, int64_t from, int64_t to)
+{
+    const struct job *o = arg;
+    const struct op_axis *q = &o->q;
+    for (int64_t t = from; t < to; t++) {
+        const int64_t first = t % o->strips * COLS, at = t / o->strips * q->n * q->inner + first;
+        const int64_t left = q->inner - first;
+        const struct columns c = {q->n, q->inner, left < COLS ? (int)left : COLS};
+        if (q->inner == 1)
+            o->row(q->n, o->a + at, o->b + at, o->y + at);
+        else
+            o->columns(&c, o->a + at, o->b + at, o->y + at);
+    }
+}
+
 static hone_status run(const struct bk_io *io, void (*row)(int64_t, const float *, const float *, float *),
                        void (*columns)(const struct columns *, const float *, const float *, float *))
 {
     const struct op_axis q = op_softmax_axis(io->call);
     const float *a = io->in[0], *b = io->call->n_in > 1 ? io->in[1] : a;
-    float *y = io->out[0];
-    const int64_t work = q.outer * q.n * q.inner, strips = (q.inner + COLS - 1) / COLS, tasks = q.outer * strips;
-    if (work == 0)
-        return HONE_OK;
-    CPU_PARALLEL(io, work)
-    for (int64_t t = 0; t < tasks; t++) {
-        const int64_t first = t % strips * COLS, at = t / strips * q.n * q.inner + first, left = q.inner - first;
-        const struct columns c = {q.n, q.inner, left < COLS ? (int)left : COLS};
-        if (q.inner == 1)
-            row(q.n, a + at, b + at, y + at);
-        else
-            columns(&c, a + at, b + at, y + at);
-    }
+    struct job o = {q, (q.inner + COLS - 1) / COLS, a, b, io->out[0], row, columns};
+    const int64_t work = q.outer * q.n * q.inner;
+    if (work)
+        cpu_split(io, q.outer * o.strips, work, run_strips, &o);
     return HONE_OK;
 }
 

@@ -1,42 +1,43 @@
 /* One-operand elementwise kernels. */
 #include <math.h>
 
-#include "backend/cpu/cpu.h"
 #include "backend/cpu/vmath.h"
+#include "backend/cpu/wide.h"
 
-/* Elements that one thread takes at a time. */
-enum { PART = 4096 };
+struct unary {
+    const float *x;
+    float *y, f[2]; /* the attributes */
+};
 
-/* Calls part(x, y, n, f) for pieces of the tensor; f are the attributes. */
-static hone_status each(const struct bk_io *io, void (*part)(const float *, float *, int64_t, const float *))
+static hone_status each(const struct bk_io *io, cpu_range_fn fn)
 {
-    const float *x = io->in[0], f[2] = {(float)io->call->attr.f[0], (float)io->call->attr.f[1]};
-    float *y = io->out[0];
     const int64_t n = op_numel(&io->call->out[0]);
-    CPU_PARALLEL(io, n)
-    for (int64_t at = 0; at < n; at += PART)
-        part(x + at, y + at, n - at < PART ? n - at : PART, f);
+    struct unary u = {io->in[0], io->out[0], {(float)io->call->attr.f[0], (float)io->call->attr.f[1]}};
+    cpu_split(io, n, n, fn, &u);
     return HONE_OK;
 }
 
-/* Defines cpu_<name> from a function name_part. */
+/* Defines cpu_<name> from a function name_body. */
 #define KERNEL_OF(name)                                                                                                \
+    WIDE(name)                                                                                                         \
     static hone_status name##_run(const struct bk_io *io, hone_err *err)                                               \
     {                                                                                                                  \
         (void)err;                                                                                                     \
-        return each(io, name##_part);                                                                                  \
+        return each(io, name##_wide());                                                                                \
     }                                                                                                                  \
     const struct bk_kernel cpu_##name = {.op = #name, .inplace = {1}, .run = name##_run};
 
-/* Defines cpu_<name>: `expr` of float x and the attributes f. */
+/* Defines cpu_<name>: `expr` of float x and the attributes f0, f1. */
 #define UNARY(name, expr)                                                                                              \
-    static void name##_part(const float *in, float *out, int64_t n, const float *f)                                    \
+    WIDE_INLINE void name##_body(void *arg, int64_t from, int64_t to)                                                  \
     {                                                                                                                  \
-        const float f0 = f[0], f1 = f[1];                                                                              \
+        const struct unary *u = arg;                                                                                   \
+        const float *in = u->x, f0 = u->f[0], f1 = u->f[1];                                                            \
+        float *out = u->y;                                                                                             \
         (void)f0;                                                                                                      \
         (void)f1;                                                                                                      \
         CPU_SIMD                                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
+        for (int64_t i = from; i < to; i++) {                                                                          \
             const float x = in[i];                                                                                     \
             out[i] = expr;                                                                                             \
         }                                                                                                              \
@@ -65,12 +66,13 @@ UNARY(gelu_tanh, 0.5f * x * (1 + v_tanh(0.79788456f * (x + 0.044715f * x * x * x
 UNARY(clamp, x<f0 ? f0 : x> f1 ? f1 : x)
 UNARY(pow_scalar, powf(x, f0))
 
+enum { PART = 1024 }; /* elements of a wave that are looked at together */
+
 /* Waves: a part that holds too large an angle is done one by one, those by libm. */
 #define WAVE(name, own, libm)                                                                                          \
-    static void name##_part(const float *in, float *out, int64_t n, const float *f)                                    \
+    WIDE_INLINE void name##_part(const float *in, float *out, int64_t n)                                               \
     {                                                                                                                  \
         int large = 0;                                                                                                 \
-        (void)f;                                                                                                       \
         for (int64_t i = 0; i < n; i++)                                                                                \
             large |= fabsf(in[i]) > V_TURN_MAX;                                                                        \
         if (large) {                                                                                                   \
@@ -81,6 +83,12 @@ UNARY(pow_scalar, powf(x, f0))
         CPU_SIMD                                                                                                       \
         for (int64_t i = 0; i < n; i++)                                                                                \
             out[i] = own(in[i]);                                                                                       \
+    }                                                                                                                  \
+    WIDE_INLINE void name##_body(void *arg, int64_t from, int64_t to)                                                  \
+    {                                                                                                                  \
+        const struct unary *u = arg;                                                                                   \
+        for (int64_t at = from; at < to; at += PART)                                                                   \
+            name##_part(u->x + at, u->y + at, to - at < PART ? to - at : PART);                                        \
     }                                                                                                                  \
     KERNEL_OF(name)
 

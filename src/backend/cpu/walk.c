@@ -26,38 +26,58 @@ static struct plan plan_of(const struct op_call *c)
     return p;
 }
 
+struct job {
+    const struct bk_io *io;
+    void (*run)(const struct bk_io *io, const struct walk_run *r);
+    struct plan plan;
+};
+
+/* Elements [from, to) of one run. */
+static void walk_part(void *arg, int64_t from, int64_t to)
+{
+    const struct job *q = arg;
+    struct walk_run r = {.n = to - from, .to = from};
+    for (int i = 0; i < q->io->call->n_in; i++) {
+        r.step[i] = q->plan.step[i];
+        r.at[i] = from * r.step[i];
+    }
+    q->run(q->io, &r);
+}
+
+static void walk_rows(void *arg, int64_t from, int64_t to)
+{
+    const struct job *q = arg;
+    const struct plan *p = &q->plan;
+    const int n_in = q->io->call->n_in;
+    struct walk_run r = {.n = p->inner, .to = from * p->inner};
+    int64_t idx[HONE_MAX_RANK], left = from;
+    for (int i = 0; i < n_in; i++)
+        r.step[i] = p->step[i];
+    for (int k = p->outer.rank - 1; k >= 0; k--) {
+        idx[k] = left % p->outer.dim[k];
+        left /= p->outer.dim[k];
+        for (int i = 0; i < n_in; i++)
+            r.at[i] += idx[k] * p->stride[i][k];
+    }
+    for (int64_t row = from; row < to; row++, r.to += r.n) {
+        q->run(q->io, &r);
+        for (int k = p->outer.rank - 1; k >= 0; k--) {
+            const bool ends = ++idx[k] == p->outer.dim[k];
+            for (int i = 0; i < n_in; i++)
+                r.at[i] += p->stride[i][k] * (ends ? 1 - idx[k] : 1);
+            if (!ends)
+                break;
+            idx[k] = 0;
+        }
+    }
+}
+
 void walk(const struct bk_io *io, void (*run)(const struct bk_io *io, const struct walk_run *r))
 {
-    const struct plan p = plan_of(io->call);
+    struct job q = {io, run, plan_of(io->call)};
     const int64_t n = op_numel(&io->call->out[0]);
-    if (n == 0)
-        return;
-    if (p.outer.rank == 0) { /* one run: divide it */
-        const int64_t part = n >= CPU_GRAIN ? (n + io->threads - 1) / io->threads : n;
-        CPU_PARALLEL(io, n)
-        for (int64_t at = 0; at < n; at += part) {
-            struct walk_run r = {.n = n - at < part ? n - at : part, .to = at};
-            for (int i = 0; i < io->call->n_in; i++) {
-                r.step[i] = p.step[i];
-                r.at[i] = at * p.step[i];
-            }
-            run(io, &r);
-        }
-        return;
-    }
-    const int64_t rows = n / p.inner;
-    CPU_PARALLEL(io, n)
-    for (int64_t row = 0; row < rows; row++) {
-        struct walk_run r = {.n = p.inner, .to = row * p.inner};
-        int64_t left = row;
-        for (int k = p.outer.rank - 1; k >= 0; k--) {
-            const int64_t at = left % p.outer.dim[k];
-            left /= p.outer.dim[k];
-            for (int i = 0; i < io->call->n_in; i++)
-                r.at[i] += at * p.stride[i][k];
-        }
-        for (int i = 0; i < io->call->n_in; i++)
-            r.step[i] = p.step[i];
-        run(io, &r);
-    }
+    if (n && q.plan.outer.rank == 0)
+        cpu_split(io, n, n, walk_part, &q);
+    else if (n)
+        cpu_split(io, n / q.plan.inner, n, walk_rows, &q);
 }
