@@ -7,6 +7,11 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Vectors are passed to nothing but inlined functions, so how the machine passes them does not matter. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
 #define VEC_LANES  16
 #define VEC_INLINE static inline __attribute__((always_inline))
 
