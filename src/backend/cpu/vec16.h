@@ -109,4 +109,31 @@ VEC_INLINE vec vec_relu(vec x)
     return vec_pick(x > 0.0f, x, (vec){0});
 }
 
+/* Slopes of these. With e = e^x and n = e (e + 2) that of mish is n / (n + 2) + 4 x e (1 + e) / (n + 2)^2. */
+VEC_INLINE vec vec_mish_slope(vec x)
+{
+    vec e = vec_exp(vec_pick(x > 20.0f, vec_all(20.0f), x)), n = e * (e + 2.0f), d = n + 2.0f;
+    vec y = (n * d + 4.0f * x * (e * (e + 1.0f))) / (d * d);
+    return vec_pick(x > 20.0f, vec_all(1.0f), y);
+}
+
+/* s + x s (1 - s), s = 1 / (1 + e^-x). */
+VEC_INLINE vec vec_silu_slope(vec x)
+{
+    vec s = 1.0f / (1.0f + vec_exp(-x));
+    return s + x * (s * (1.0f - s));
+}
+
+/* The same with s = 1 / (1 + e^-a), and x times the slope of a, for the second x: a = 2u of vec_gelu_tanh. */
+VEC_INLINE vec vec_gelu_tanh_slope(vec x)
+{
+    vec q = x * x, s = 1.0f / (1.0f + vec_exp(-1.5957691216f * x * (1.0f + 0.044715f * q)));
+    return s + 1.5957691216f * x * (1.0f + 0.134145f * q) * (s * (1.0f - s));
+}
+
+VEC_INLINE vec vec_relu_slope(vec x)
+{
+    return vec_pick(x > 0.0f, vec_all(1.0f), (vec){0});
+}
+
 #endif
