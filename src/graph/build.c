@@ -115,6 +115,14 @@ hone_type hone_type_of(hone_t x)
     return x.g->values[x.id].type;
 }
 
+bool ir_role_changes(const hone_graph *g, int64_t role)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].def == &op_store && g->roles[g->nodes[i].attr.i[STORE_ROLE]].layout == g->roles[role].layout)
+            return true;
+    return false;
+}
+
 struct op_call ir_call(const hone_graph *g, const struct ir_node *n, hone_type *in, hone_type *out)
 {
     for (int i = 0; i < n->n_in; i++)

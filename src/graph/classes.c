@@ -8,10 +8,8 @@ void pass_classes(const hone_graph *g, uint8_t *cls)
         uint8_t c = CLASS_FIXED;
         if (n->def == &op_input || n->def == &op_random)
             c = CLASS_RUN;
-        if (n->def == &op_slot)
-            for (int k = 0; k < g->n_nodes && c == CLASS_FIXED; k++)
-                if (g->nodes[k].def == &op_store && g->nodes[k].attr.i[STORE_ROLE] == n->attr.i[SLOT_ROLE])
-                    c = CLASS_RUN;
+        if (n->def == &op_slot && ir_role_changes(g, n->attr.i[SLOT_ROLE]))
+            c = CLASS_RUN;
         for (int k = 0; k < n->n_in; k++)
             if (cls[n->in[k]] > c)
                 c = cls[n->in[k]];

@@ -61,6 +61,9 @@ struct op_call ir_call(const hone_graph *g, const struct ir_node *n, hone_type *
 bool ir_room(hone_graph *g, void *array_ptr, int n, int *cap, size_t size);
 /* Finds or adds; -1 on error. */
 int ir_role(hone_graph *g, const char *name, hone_layout *l);
+/* Whether this program writes role `role`, or another of its layout: a program that makes gradients of parameters is
+ * run with other parameters each time. */
+bool ir_role_changes(const hone_graph *g, int64_t role);
 /* Checks every rule that building should have kept; used after each pass. */
 hone_status ir_verify(const hone_graph *g, hone_err *err);
 

@@ -5,9 +5,9 @@
 #include "graph/order.h"
 #include "graph/store.h"
 
-/* What depends on parameters and constants alone goes to the prepare segment, unless this program writes the very
- * role: then it would be stale at once. In the body of a chain, what depends on the step stays there, the rest is
- * done before it. */
+/* What depends on parameters and constants alone goes to the prepare segment, unless the parameters change with each
+ * run (ir_role_changes): then it would be stale at once. In the body of a chain, what depends on the step stays there,
+ * the rest is done before it. */
 static void classify(struct plan *p)
 {
     hone_graph *g = p->g;
@@ -18,7 +18,7 @@ static void classify(struct plan *p)
         }
     for (int i = 0; i < g->n_nodes; i++) {
         const struct ir_node *n = &g->nodes[i];
-        bool early = n->def == &op_constant || (n->def == &op_slot && !p->role_written[n->attr.i[SLOT_ROLE]]);
+        bool early = n->def == &op_constant || (n->def == &op_slot && !ir_role_changes(g, n->attr.i[SLOT_ROLE]));
         if (n->n_in > 0)
             early = n->def != &op_store && n->def != &op_loop_state && n->def != &op_loop_out;
         int32_t dep = n->def == &op_loop_state || n->def == &op_loop_row ? n->loop : 0;

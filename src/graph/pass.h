@@ -53,6 +53,14 @@ hone_graph *pass_share(const hone_graph *from, hone_err *err);
 hone_graph *pass_fuse(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user, bool half,
                       hone_err *err);
 
+/* Signals of larger batches with time first, where the device takes convolutions so. */
+hone_graph *pass_time(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user,
+                      hone_err *err);
+
+/* What is cheap and idle is made again where it is read, instead of being kept. The last of the passes: share would
+ * undo it. */
+hone_graph *pass_remake(const hone_graph *from, int *changed, hone_err *err);
+
 /* All of them. `takes`: has the device a kernel for this use? Owns: the result. */
 hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const struct op_call *c), void *user, bool half,
                      hone_err *err);

@@ -18,6 +18,11 @@ hone_graph *pass_all(const hone_graph *from, bool (*takes)(void *user, const str
     if (g)
         g = next(g, pass_fuse(g, takes, user, half, err));
     if (g)
+        g = next(g, pass_time(g, takes, user, err));
+    if (g)
         g = next(g, pass_share(g, err));
+    int remade;
+    if (g)
+        g = next(g, pass_remake(g, &remade, err));
     return g;
 }

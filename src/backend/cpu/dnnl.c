@@ -211,12 +211,33 @@ static dnnl_status_t describe_reorders(struct state *s, dnnl_engine_t e, const_d
     return dnnl_success;
 }
 
+/* The result holds something already: the sum of both. */
+static dnnl_status_t append_sum(dnnl_primitive_attr_t attr)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_post_ops_create(&ops);
+#if DNNL_VERSION_MAJOR >= 3
+    if (status == dnnl_success)
+        status = dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef);
+#else
+    if (status == dnnl_success)
+        status = dnnl_post_ops_append_sum(ops, 1);
+#endif
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_post_ops(attr, ops);
+    if (ops)
+        dnnl_post_ops_destroy(ops);
+    return status;
+}
+
 static dnnl_status_t describe(struct state *s, dnnl_engine_t e, const struct cpu_dnnl_spec *spec)
 {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(&attr);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success && spec->add)
+        status = append_sum(attr);
     if (status == dnnl_success)
         status = describe_tensors(s, spec);
     if (status == dnnl_success)
@@ -399,11 +420,11 @@ static dnnl_status_t reorder(const struct state *s, bool result)
     return status;
 }
 
-hone_status cpu_dnnl_run(const struct bk_io *io, const void *const t[CPU_DNNL_TENSORS], hone_err *err)
+int cpu_dnnl_execute(void *state, const void *const t[CPU_DNNL_TENSORS], void *scratch, int threads)
 {
-    struct state *s = io->state;
-    int before = cpu_team(io->threads);
-    dnnl_status_t status = point(s, t, io->scratch);
+    struct state *s = state;
+    int before = cpu_team(threads);
+    dnnl_status_t status = point(s, t, scratch);
     if (status == dnnl_success)
         status = reorder(s, false);
     if (status == dnnl_success)
@@ -413,7 +434,17 @@ hone_status cpu_dnnl_run(const struct bk_io *io, const void *const t[CPU_DNNL_TE
     if (status == dnnl_success)
         status = dnnl_stream_wait(s->stream);
     cpu_team(before);
-    return told(status, io->layer, io->call->def->name, err);
+    return (int)status;
+}
+
+hone_status cpu_dnnl_tell(int status, const char *where, const char *what, hone_err *err)
+{
+    return told((dnnl_status_t)status, where, what, err);
+}
+
+hone_status cpu_dnnl_run(const struct bk_io *io, const void *const t[CPU_DNNL_TENSORS], hone_err *err)
+{
+    return cpu_dnnl_tell(cpu_dnnl_execute(io->state, t, io->scratch, io->threads), io->layer, io->call->def->name, err);
 }
 
 int cpu_dnnl_version(void)

@@ -25,10 +25,16 @@ struct cpu_dnnl_spec {
     enum cpu_dnnl_kind kind;
     struct cpu_dnnl_tensor t[CPU_DNNL_TENSORS];
     int64_t stride, dilation, padding; /* of a convolution */
+    bool add;                          /* of a product: it is added to what the result holds; without bias */
 };
 
 /* Row-major strides for `shape`. */
 struct cpu_dnnl_tensor cpu_dnnl_plain(hone_shape shape, bool free);
+
+/* One run, by any thread; `threads` as it was made for. Returns 0 or what cpu_dnnl_tell makes a message of. A state is
+ * run by one thread at a time. */
+int cpu_dnnl_execute(void *state, const void *const t[CPU_DNNL_TENSORS], void *scratch, int threads);
+hone_status cpu_dnnl_tell(int status, const char *where, const char *what, hone_err *err);
 
 /* 20603 for 2.6.3. */
 int cpu_dnnl_version(void);
