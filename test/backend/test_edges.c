@@ -162,12 +162,15 @@ static void largest(struct check *c, struct kit *k)
             }
             hone_graph *g = hone_graph_create(k->ctx, &k->err);
             hone_output(hone_amax(values(g, LONG, x), HONE_AXIS(0), false), "row");
-            hone_output(hone_amax(hone_const(g, HONE_F32, HONE_SHAPE(LONG, 2), columns), HONE_AXIS(0), false),
-                        "columns");
+            hone_t two = hone_const(g, HONE_F32, HONE_SHAPE(LONG, 2), columns);
+            hone_output(hone_amax(two, HONE_AXIS(0), false), "columns");
+            hone_output(hone_amax(two, HONE_AXIS(1), false), "pairs");
             hone_program *p = run(c, k, g, 0);
             if (p) {
                 CHECK_MSG(c, isnan(result(p, 0)[0]) && isnan(result(p, 1)[0]), "at %d", at);
                 CHECK_MSG(c, result(p, 1)[1] == -3, "%g", (double)result(p, 1)[1]);
+                for (int i = 0; i < LONG; i++)
+                    CHECK(c, i == at ? isnan(result(p, 2)[i]) : result(p, 2)[i] == columns[2 * i]);
             }
             hone_program_destroy(p);
             hone_graph_destroy(g);

@@ -3,29 +3,14 @@
  * Neighbouring dimensions that are both kept or both gone are walked as one, so that two patterns remain: the fastest
  * group is gone (a result is a sum of contiguous runs) or it is kept (results are sums of rows). Either is cut into
  * pieces by shape alone and the pieces are joined in order, so the bits do not depend on the number of threads.
- * Everything is accumulated in double: a long sum of f32 is exact to the rounding of its result. */
-#include <float.h>
-#include <math.h>
-
+ * Everything is accumulated in double: a long sum of f32 is exact to the rounding of its result. Where a result is made
+ * of a few neighbours and of nothing else, several results are made side by side.
+ *
+ * The loops over elements stand in reduce_loops.c. */
+#include "backend/cpu/reduce.h"
 #include "backend/cpu/cpu.h"
 
 enum { COLUMNS = 128, PIECES = 16, SHORT = 32 }; /* columns done together; parts of a long reduction; see plan_fold */
-
-#ifdef _OPENMP
-#define SIMD(...) CPU_PRAGMA(omp simd __VA_ARGS__)
-#else
-#define SIMD(...)
-#endif
-
-/* What is done with the elements. */
-struct reducer {
-    double start;
-    double (*run)(const float *x, int64_t n); /* of n contiguous elements */
-    /* acc[j] joined with column j of `rows` rows, `stride` apart; n columns. */
-    void (*add)(double *acc, const float *x, int64_t n, int64_t rows, int64_t stride);
-    void (*join)(double *acc, const double *other, int64_t n); /* acc[j] joined with other[j] */
-    double (*group)(const double *acc, int64_t n);             /* n of them joined to one */
-};
 
 /* How the operand is walked: `run` contiguous elements of the fastest group, and the other groups, fastest first. */
 struct fold {
@@ -62,7 +47,8 @@ static struct fold plan_fold(const hone_shape *s, unsigned axes)
         last = gone;
         step *= d;
     }
-    if (f.run_gone && f.run <= SHORT && f.n_kept) { /* short runs: as columns, of which `group` are joined at last */
+    if (f.run_gone && f.run <= SHORT && f.n_kept &&
+        f.n_gone) { /* short runs: as columns, of which `group` are joined at last */
         f.group = f.run;
         f.run *= f.kept_dim[0];
         f.run_gone = false;
@@ -120,7 +106,7 @@ static void walk_on(const struct fold *f, struct walk *w, int64_t by)
 }
 
 /* Elements [from, to) of all that one result is made of; runs are gone. */
-static double fold_runs(const struct reducer *r, const struct fold *f, const float *x, int64_t from, int64_t to)
+static double fold_runs(const struct cpu_reducer *r, const struct fold *f, const float *x, int64_t from, int64_t to)
 {
     struct walk w = walk_to(f, from / f->run);
     int64_t skip = from % f->run;
@@ -137,7 +123,7 @@ static double fold_runs(const struct reducer *r, const struct fold *f, const flo
 }
 
 /* Rows [from, to) of n columns into acc; runs are kept. Where whole rows are short, several are taken as one. */
-static void fold_rows(const struct reducer *r, const struct fold *f, const float *x, int64_t n, int64_t from,
+static void fold_rows(const struct cpu_reducer *r, const struct fold *f, const float *x, int64_t n, int64_t from,
                       int64_t to, double *acc)
 {
     const int64_t group = f->n_gone ? f->gone_dim[0] : 1, many = n == f->run && n <= COLUMNS / 2 ? COLUMNS / n : 1;
@@ -168,7 +154,7 @@ static int64_t tasks_of(const struct fold *f)
 
 /* Part `piece` of `pieces` of task t: result t (runs gone), or a block of columns. Returns where its results begin, *n
  * how many columns there are. */
-static int64_t fold_task(const struct reducer *r, const struct fold *f, const float *x, int64_t t, int piece,
+static int64_t fold_task(const struct cpu_reducer *r, const struct fold *f, const float *x, int64_t t, int piece,
                          int pieces, double *acc, int64_t *n)
 {
     const int64_t all = f->run_gone ? f->gone * f->run : f->gone;
@@ -185,182 +171,94 @@ static int64_t fold_task(const struct reducer *r, const struct fold *f, const fl
     return (row * f->run + column) / f->group;
 }
 
-static void store(const struct reducer *r, const struct fold *f, float *y, const double *acc, int64_t n, double divisor)
+static void store(const struct cpu_reducer *r, const struct fold *f, float *y, const double *acc, int64_t n,
+                  double divisor)
 {
-    for (int64_t j = 0; j < n / f->group; j++)
-        y[j] = (float)((f->group == 1 ? acc[j] : r->group(acc + j * f->group, f->group)) / divisor);
+    if (f->group == 1)
+        r->store(y, acc, n, divisor);
+    for (int64_t j = 0; f->group > 1 && j < n / f->group; j++)
+        y[j] = (float)(r->group(acc + j * f->group, f->group) / divisor);
+}
+
+/* --- */
+
+struct job {
+    const struct cpu_reducer *r;
+    struct fold f;
+    const float *x;
+    float *y;
+    double divisor;
+    int pieces; /* of a task */
+    double (*acc)[COLUMNS];
+    int64_t *n, *at; /* of a piece: its columns, where its results begin */
+};
+
+static void run_few(void *arg, int64_t from, int64_t to)
+{
+    const struct job *q = arg;
+    q->r->few(q->x, q->y, from, to, q->f.run, q->divisor);
+}
+
+static void run_tasks(void *arg, int64_t from, int64_t to)
+{
+    const struct job *q = arg;
+    for (int64_t t = from; t < to; t++) {
+        double acc[COLUMNS];
+        int64_t n = 0, at = fold_task(q->r, &q->f, q->x, t, 0, 1, acc, &n);
+        store(q->r, &q->f, q->y + at, acc, n, q->divisor);
+    }
+}
+
+static void run_pieces(void *arg, int64_t from, int64_t to)
+{
+    const struct job *q = arg;
+    for (int64_t p = from; p < to; p++)
+        q->at[p] = fold_task(q->r, &q->f, q->x, p / q->pieces, (int)(p % q->pieces), q->pieces, q->acc[p], &q->n[p]);
+}
+
+/* Few long tasks, in pieces. */
+static void reduce_pieces(const struct bk_io *io, struct job *q, int64_t tasks, int64_t work)
+{
+    double acc[2 * PIECES][COLUMNS];
+    int64_t n[2 * PIECES], at[2 * PIECES];
+    q->acc = acc;
+    q->n = n;
+    q->at = at;
+    q->pieces = (int)((PIECES + tasks - 1) / tasks);
+    cpu_split(io, tasks * q->pieces, work, run_pieces, q);
+    for (int p = 0; p < tasks * q->pieces; p += q->pieces) {
+        for (int k = 1; k < q->pieces; k++)
+            q->r->join(acc[p], acc[p + k], n[p]);
+        store(q->r, &q->f, q->y + at[p], acc[p], n[p], q->divisor);
+    }
 }
 
 /* y = what the reducer makes of x over `axes`, divided by `divisor`. */
-static void reduce(const struct bk_io *io, const struct reducer *r, unsigned axes, double divisor)
+static void reduce(const struct bk_io *io, const struct cpu_reducer *r, unsigned axes, double divisor)
 {
-    const struct fold f = plan_fold(&io->call->in[0].shape, axes);
-    const float *x = io->in[0];
-    float *y = io->out[0];
-    const int64_t work = f.kept * f.gone * f.run;
+    struct job q = {r, plan_fold(&io->call->in[0].shape, axes), io->in[0], io->out[0], divisor, 1, NULL, NULL, NULL};
+    const struct fold *f = &q.f;
+    const int64_t work = f->kept * f->gone * f->run;
     if (work == 0) {
         for (int64_t i = 0, n = op_numel(&io->call->out[0]); i < n; i++)
-            y[i] = (float)r->start;
+            q.y[i] = (float)r->start;
         return;
     }
-    const int64_t tasks = tasks_of(&f);
-    if (tasks >= PIECES || work < 2 * CPU_GRAIN) {
-        CPU_PARALLEL(io, work)
-        for (int64_t t = 0; t < tasks; t++) {
-            double acc[COLUMNS];
-            int64_t n = 0, at = fold_task(r, &f, x, t, 0, 1, acc, &n);
-            store(r, &f, y + at, acc, n, divisor);
-        }
-        return;
-    }
-    double acc[2 * PIECES][COLUMNS]; /* few long tasks, in pieces */
-    int64_t n[2 * PIECES], at[2 * PIECES];
-    const int pieces = (int)((PIECES + tasks - 1) / tasks), all = (int)tasks * pieces;
-    CPU_PARALLEL(io, work)
-    for (int p = 0; p < all; p++)
-        at[p] = fold_task(r, &f, x, p / pieces, p % pieces, pieces, acc[p], &n[p]);
-    for (int p = 0; p < all; p += pieces) {
-        for (int k = 1; k < pieces; k++)
-            r->join(acc[p], acc[p + k], n[p]);
-        store(r, &f, y + at[p], acc[p], n[p], divisor);
-    }
+    const int64_t tasks = tasks_of(f);
+    if (r->few && f->run_gone && f->run <= SHORT && f->gone == 1)
+        cpu_split(io, f->kept, work, run_few, &q);
+    else if (tasks >= PIECES || work < 2 * CPU_GRAIN)
+        cpu_split(io, tasks, work, run_tasks, &q);
+    else
+        reduce_pieces(io, &q, tasks, work);
 }
 
-/* Four places at once, a quarter of the way apart: the memory of one core delivers several streams faster than one. */
-#define SUM_RUN(name, expr)                                                                                            \
-    static double name##_run(const float *x, int64_t n)                                                                \
-    {                                                                                                                  \
-        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;                                                                         \
-        const int64_t q = n >= 32 ? n / 4 : 0;                                                                         \
-        SIMD(reduction(+ : s0, s1, s2, s3))                                                                            \
-        for (int64_t i = 0; i < q; i++) {                                                                              \
-            s0 += expr(x[i]);                                                                                          \
-            s1 += expr(x[q + i]);                                                                                      \
-            s2 += expr(x[2 * q + i]);                                                                                  \
-            s3 += expr(x[3 * q + i]);                                                                                  \
-        }                                                                                                              \
-        for (int64_t i = 4 * q; i < n; i++)                                                                            \
-            s0 += expr(x[i]);                                                                                          \
-        return (s0 + s1) + (s2 + s3);                                                                                  \
-    }
-
-static inline double plain(float x)
-{
-    return x;
-}
-
-static inline double squared(float x)
-{
-    return (double)x * (double)x;
-}
-
-/* NaN and infinities are what is not below the largest float. */
-static inline double is_nonfinite(float x)
-{
-    return fabsf(x) <= FLT_MAX ? 0.0 : 1.0;
-}
-
-SUM_RUN(sum, plain)
-SUM_RUN(squares, squared)
-SUM_RUN(nonfinite, is_nonfinite)
-
-static void sum_add(double *acc, const float *x, int64_t n, int64_t rows, int64_t stride)
-{
-    const int64_t q = rows / 4;
-    for (int64_t i = 0; i < q; i++) {
-        const float *a = x + i * stride, *b = a + q * stride, *c = b + q * stride, *d = c + q * stride;
-        CPU_SIMD
-        for (int64_t j = 0; j < n; j++)
-            acc[j] += ((double)a[j] + (double)b[j]) + ((double)c[j] + (double)d[j]);
-    }
-    for (int64_t i = 4 * q; i < rows; i++)
-        for (int64_t j = 0; j < n; j++)
-            acc[j] += x[i * stride + j];
-}
-
-static void sum_join(double *acc, const double *other, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++)
-        acc[j] += other[j];
-}
-
-static double sum_group(const double *acc, int64_t n)
-{
-    double sum = acc[0];
-    for (int64_t j = 1; j < n; j++)
-        sum += acc[j];
-    return sum;
-}
-
-/* The larger one, or NaN if there is one; two choices, as vector code has them. */
-static inline float larger(float m, float x)
-{
-    const float most = x > m ? x : m;
-    return x == x ? most : x;
-}
-
-/* The doubles came from floats. */
-static void max_join(double *acc, const double *other, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++)
-        acc[j] = larger((float)acc[j], (float)other[j]);
-}
-
-static double max_group(const double *acc, int64_t n)
-{
-    float most = (float)acc[0];
-    for (int64_t j = 1; j < n; j++)
-        most = larger(most, (float)acc[j]);
-    return most;
-}
-
-static double max_run(const float *x, int64_t n)
-{
-    enum { LANES = 8 };
-    float m[4][LANES], most = -INFINITY;
-    const int64_t q = n >= 16 * LANES ? n / 4 / LANES * LANES : 0;
-    for (int64_t i = 4 * q; i < n; i++)
-        most = larger(most, x[i]);
-    if (q == 0)
-        return most;
-    for (int k = 0; k < LANES; k++)
-        m[0][k] = m[1][k] = m[2][k] = m[3][k] = -INFINITY;
-    for (int64_t i = 0; i < q; i += LANES)
-        for (int s = 0; s < 4; s++)
-            for (int k = 0; k < LANES; k++) {
-                const float y = x[s * q + i + k];
-                m[s][k] = larger(m[s][k], y);
-            }
-    for (int k = 0; k < 4 * LANES; k++)
-        most = larger(most, m[k / LANES][k % LANES]);
-    return most;
-}
-
-static void max_add(double *acc, const float *x, int64_t n, int64_t rows, int64_t stride)
-{
-    const int64_t q = rows / 4;
-    for (int64_t i = 0; i < q; i++) {
-        const float *a = x + i * stride, *b = a + q * stride, *c = b + q * stride, *d = c + q * stride;
-        CPU_SIMD
-        for (int64_t j = 0; j < n; j++)
-            acc[j] = larger((float)acc[j], larger(larger(a[j], b[j]), larger(c[j], d[j])));
-    }
-    for (int64_t i = 4 * q; i < rows; i++)
-        CPU_SIMD
-    for (int64_t j = 0; j < n; j++)
-        acc[j] = larger((float)acc[j], x[i * stride + j]);
-}
-
-static const struct reducer by_sum = {0, sum_run, sum_add, sum_join, sum_group};
-static const struct reducer by_max = {-INFINITY, max_run, max_add, max_join, max_group};
-/* over all axes: there are no columns */
-static const struct reducer by_squares = {0, squares_run, NULL, sum_join, NULL};
-static const struct reducer by_nonfinite = {0, nonfinite_run, NULL, sum_join, NULL};
+/* --- the kernels --- */
 
 static hone_status sum_kernel(const struct bk_io *io, hone_err *err)
 {
     (void)err;
-    reduce(io, &by_sum, (unsigned)io->call->attr.i[0], 1);
+    reduce(io, cpu_reducer(CPU_BY_SUM), (unsigned)io->call->attr.i[0], 1);
     return HONE_OK;
 }
 
@@ -369,28 +267,28 @@ static hone_status mean_kernel(const struct bk_io *io, hone_err *err)
     const int64_t n = op_numel(&io->call->out[0]);
     (void)err;
     if (n)
-        reduce(io, &by_sum, (unsigned)io->call->attr.i[0], (double)(op_numel(&io->call->in[0]) / n));
+        reduce(io, cpu_reducer(CPU_BY_SUM), (unsigned)io->call->attr.i[0], (double)(op_numel(&io->call->in[0]) / n));
     return HONE_OK;
 }
 
 static hone_status amax_kernel(const struct bk_io *io, hone_err *err)
 {
     (void)err;
-    reduce(io, &by_max, (unsigned)io->call->attr.i[0], 1);
+    reduce(io, cpu_reducer(CPU_BY_MAX), (unsigned)io->call->attr.i[0], 1);
     return HONE_OK;
 }
 
 static hone_status sum_squares_kernel(const struct bk_io *io, hone_err *err)
 {
     (void)err;
-    reduce(io, &by_squares, HONE_AXES_ALL, 1);
+    reduce(io, cpu_reducer(CPU_BY_SQUARES), HONE_AXES_ALL, 1);
     return HONE_OK;
 }
 
 static hone_status nonfinite_kernel(const struct bk_io *io, hone_err *err)
 {
     (void)err;
-    reduce(io, &by_nonfinite, HONE_AXES_ALL, 1);
+    reduce(io, cpu_reducer(CPU_BY_NONFINITE), HONE_AXES_ALL, 1);
     return HONE_OK;
 }
 
