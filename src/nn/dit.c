@@ -43,7 +43,7 @@ struct dit {
     const hone_nn *nn;
     const hone_dit_config *c;
     hone_t given;    /* silu(e): [B, D], or [1, D] where all of the batch is given the same */
-    hone_t cos, sin; /* [T, width / heads]: see turn */
+    hone_t cos, sin; /* [T, width / heads] */
 };
 
 /* Row p, column i, h = columns / 2: cos(p f_k), and sin(p f_k), negative in the first half, k = i mod h,
@@ -66,15 +66,6 @@ static void turns(struct dit *d, int64_t tokens, int64_t columns)
         }
     d->cos = hone_const(g, HONE_F32, HONE_SHAPE(tokens, columns), c);
     d->sin = hone_const(g, HONE_F32, HONE_SHAPE(tokens, columns), s);
-}
-
-/* x [.., T, n]: the pair (x_k, x_{k + n/2}) of token p turned by p f_k. */
-static hone_t turn(const struct dit *d, hone_t x)
-{
-    const int last = hone_type_of(x).shape.rank - 1;
-    const int64_t h = nn_dim(x, -1) / 2;
-    hone_t swapped = hone_concat(2, (hone_t[]){hone_slice(x, last, h, h), hone_slice(x, last, 0, h)}, last);
-    return hone_add(hone_mul(x, d->cos), hone_mul(swapped, d->sin));
 }
 
 /* n vectors [B, width] of what is given, zero at first. */
@@ -105,16 +96,10 @@ static hone_t modulate(hone_t x, hone_t shift, hone_t scale)
 
 static hone_t attention(const struct dit *d, hone_t x)
 {
-    const int64_t b = nn_dim(x, 0), tokens = nn_dim(x, 1), width = d->c->width, heads = d->c->heads, n = width / heads;
-    const hone_shape one = HONE_SHAPE(b, heads, tokens, n);
     hone_scope_push(d->nn->g, "attention");
-    hone_t y = hone_nn_linear(d->nn, "qkv", x, 3 * width, true);
-    y = hone_permute(hone_reshape(y, HONE_SHAPE(b, tokens, 3, heads, n)), (int[]){2, 0, 3, 1, 4});
-    hone_t qk = turn(d, hone_slice(y, 0, 0, 2));
-    hone_t q = hone_reshape(hone_slice(qk, 0, 0, 1), one), k = hone_reshape(hone_slice(qk, 0, 1, 1), one);
-    hone_t v = hone_reshape(hone_slice(y, 0, 2, 1), one);
-    y = hone_permute(hone_attention(q, k, v, HONE_NONE, 0), (int[]){0, 2, 1, 3});
-    y = hone_nn_linear(d->nn, "output", hone_reshape(y, HONE_SHAPE(b, tokens, width)), width, true);
+    hone_t y = hone_nn_linear(d->nn, "qkv", x, 3 * d->c->width, true);
+    y = hone_rotary_attention(y, d->cos, d->sin, d->c->heads, 0);
+    y = hone_nn_linear(d->nn, "output", y, d->c->width, true);
     hone_scope_pop(d->nn->g);
     return y;
 }

@@ -162,7 +162,9 @@ static void look_dit(struct check *c, const struct job *j, hone_program *const *
               "%d linear", in_loop(p[1], "linear"));
     CHECK_MSG(c, in_loop(p[1], "silu") == 0 && in_loop(p[1], "sin") == 0 && in_loop(p[1], "layer_norm") == 5,
               "%d silu, %d sin, %d norms", in_loop(p[1], "silu"), in_loop(p[1], "sin"), in_loop(p[1], "layer_norm"));
-    CHECK_MSG(c, in_loop(p[1], "mul") == 2 * 4 + (j->batch > 1 ? 5 : 0), "%d mul", in_loop(p[1], "mul"));
+    CHECK_MSG(c, in_loop(p[1], "rotary_attention") == 2 && in_loop(p[1], "permute") == 0, "%d attentions",
+              in_loop(p[1], "rotary_attention"));
+    CHECK_MSG(c, in_loop(p[1], "mul") == 2 * 2 + (j->batch > 1 ? 5 : 0), "%d mul", in_loop(p[1], "mul"));
 }
 
 static void dit(struct check *c, int width, int batch)
