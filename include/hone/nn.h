@@ -225,6 +225,8 @@ HONE_API hone_store *hone_optim_store(const hone_optim *o, const char *role);
 /* Puts them where program p wants them, by the names of its roles; roles of other names are left as they are.
  * `stores` has hone_program_roles(p) places. */
 HONE_API void hone_optim_bind(const hone_optim *o, const hone_program *p, hone_store **stores);
+/* The update, for its plan and its profile; hone_optim_step runs it. Borrowed. */
+HONE_API hone_program *hone_optim_program(const hone_optim *o);
 /* Steps taken (those skipped do not count): what the correction of the moments goes by. */
 HONE_API uint64_t hone_optim_count(const hone_optim *o);
 HONE_API void hone_optim_set_count(hone_optim *o, uint64_t count);

@@ -41,7 +41,6 @@ struct bench {
     float *data[2];         /* SETS of each input, one behind the other */
     size_t data_n[2];       /* floats of one set */
     hone_store *stores[16]; /* one a role */
-    uint64_t optim_ns;      /* of the last update */
 };
 enum { BENCH_SETS = 16 }; /* operands that runs take turns with */
 
@@ -80,7 +79,7 @@ int64_t bench_allocations(void);
 
 struct bench_profile {
     hone_profile_row *rows;
-    int n_rows;
+    int n_rows, n_program; /* the rows from n_program on are those of the optimiser's update */
     hone_profile_event *events; /* of the last run */
     int64_t n_events;
     int runs;

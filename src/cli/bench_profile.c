@@ -8,51 +8,57 @@
 #include "cli/bench.h"
 #include "io/file.h"
 
-static hone_status gather(struct bench *b, struct bench_profile *p, uint64_t optim_ns, hone_err *err)
+/* Rows and events of p, behind those that are there; its calls come after those of the last program. */
+static void append(struct bench_profile *p, const hone_program *q)
+{
+    const int first = p->n_rows;
+    uint64_t begin = 0;
+    if (p->n_events)
+        begin = p->events[p->n_events - 1].begin_ns + p->events[p->n_events - 1].ns;
+    for (int i = 0; i < hone_program_profile_rows(q); i++)
+        p->rows[p->n_rows++] = hone_program_profile_row(q, i);
+    for (int64_t i = 0; i < hone_program_profile_events(q); i++) {
+        hone_profile_event e = hone_program_profile_event(q, i);
+        e.row += first;
+        e.begin_ns += begin;
+        p->events[p->n_events++] = e;
+    }
+}
+
+static hone_status gather(struct bench *b, struct bench_profile *p, hone_err *err)
 {
     struct mem *m = &b->ctx->mem;
-    const bool extra = b->optim;
-    p->n_rows = hone_program_profile_rows(b->program) + extra;
-    p->n_events = hone_program_profile_events(b->program) + extra;
-    p->rows = mem_array(m, (size_t)p->n_rows, sizeof *p->rows);
-    p->events = mem_array(m, (size_t)p->n_events, sizeof *p->events);
+    int rows = hone_program_profile_rows(b->program);
+    int64_t events = hone_program_profile_events(b->program);
+    if (b->optim) {
+        rows += hone_program_profile_rows(hone_optim_program(b->optim));
+        events += hone_program_profile_events(hone_optim_program(b->optim));
+    }
+    p->rows = mem_array(m, (size_t)rows, sizeof *p->rows);
+    p->events = mem_array(m, (size_t)events, sizeof *p->events);
     if (!p->rows || !p->events)
         return err_set(err, HONE_E_NOMEM, "bench", "no memory for a profile");
-    for (int i = 0; i < p->n_rows - extra; i++)
-        p->rows[i] = hone_program_profile_row(b->program, i);
-    for (int64_t i = 0; i < p->n_events - extra; i++)
-        p->events[i] = hone_program_profile_event(b->program, i);
-    if (!extra)
-        return HONE_OK;
-    /* the update is a program inside of the optimiser, so it is one row */
-    p->rows[p->n_rows - 1] = (hone_profile_row){.op = "update",
-                                                .layer = "optimiser",
-                                                .call = "clip, AdamW, average",
-                                                .per_run = 1,
-                                                .calls = (uint64_t)p->runs,
-                                                .ns = optim_ns,
-                                                .min_ns = optim_ns / (uint64_t)p->runs};
-    hone_profile_event last = {0};
-    if (p->n_events > 1)
-        last = p->events[p->n_events - 2];
-    p->events[p->n_events - 1] = (hone_profile_event){p->n_rows - 1, last.begin_ns + last.ns, b->optim_ns};
+    append(p, b->program);
+    p->n_program = p->n_rows;
+    if (b->optim)
+        append(p, hone_optim_program(b->optim));
     return HONE_OK;
 }
 
 hone_status bench_profile_make(struct bench *b, int runs, struct bench_profile *p, hone_err *err)
 {
-    uint64_t optim_ns = 0;
     *p = (struct bench_profile){.runs = runs};
     for (int i = 0; i < 2; i++) /* caches and what is prepared are then as in other runs */
         if (bench_once(b, (uint64_t)i, err) != HONE_OK)
             return err->code;
     if (hone_program_profile(b->program, true, err) != HONE_OK)
         return err->code;
+    if (b->optim && hone_program_profile(hone_optim_program(b->optim), true, err) != HONE_OK)
+        return err->code;
     const uint64_t begin = clock_ns();
-    for (int i = 0; i < runs && bench_once(b, (uint64_t)i, err) == HONE_OK; i++)
-        optim_ns += b->optim_ns;
+    for (int i = 0; i < runs && bench_once(b, (uint64_t)i, err) == HONE_OK; i++) {}
     p->wall_ns = clock_ns() - begin;
-    return err_is(err) ? err->code : gather(b, p, optim_ns, err);
+    return err_is(err) ? err->code : gather(b, p, err);
 }
 
 void bench_profile_free(struct bench *b, struct bench_profile *p)

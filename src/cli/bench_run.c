@@ -1,7 +1,6 @@
 /* The two things that are measured: a decision and a training step. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/ctx.h"
 #include "base/err.h"
 #include "cli/bench.h"
@@ -158,10 +157,8 @@ hone_status bench_once(struct bench *b, uint64_t i, hone_err *err)
     if (hone_run(b->program, &a, err) != HONE_OK || hone_wait(b->program, err) != HONE_OK || !b->optim)
         return err->code;
     const hone_optim_args step = {.lr = 1e-4, .decay = hone_average_decay(0.999, (int64_t)i)};
-    const uint64_t begin = clock_ns();
     hone_optim_report report;
     hone_optim_step(b->optim, &step, &report, err);
-    b->optim_ns = clock_ns() - begin;
     if (err->code == HONE_OK && report.skipped)
         return err_set(err, HONE_E_NONFINITE, "bench", "training diverged");
     return err->code;

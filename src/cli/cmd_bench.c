@@ -58,7 +58,7 @@ static bool read_options(struct bench_options *o, const struct words *w, hone_er
 
 /* Milliseconds under which no decision can be: each operation computes at the peak, or reads at the measured rate what
  * is the same in each run. What a run makes itself is in caches and counts nothing. */
-static double floor_of(const struct bench_profile *p, double peak, double gbs)
+static double decision_floor(const struct bench_profile *p, double peak, double gbs)
 {
     double ns = 0;
     for (int i = 0; i < p->n_rows; i++) {
@@ -68,6 +68,40 @@ static double floor_of(const struct bench_profile *p, double peak, double gbs)
             ns += (double)r->per_run * (compute > read ? compute : read);
     }
     return 1e-6 * ns;
+}
+
+/* The same of a training step: the products at the peak, and the update, which moves all that it reads and writes. */
+static double step_floor(const struct bench_profile *p, double work, double peak, double gbs)
+{
+    double ns = work / peak;
+    for (int i = p->n_program; i < p->n_rows; i++) {
+        const hone_profile_row *r = &p->rows[i];
+        const double compute = r->flops / peak, move = r->bytes / gbs;
+        if (!r->prepare)
+            ns += (double)r->per_run * (compute > move ? compute : move);
+    }
+    return 1e-6 * ns;
+}
+
+/* Of a training step both programs count: each has a slab of its own, and they run one after the other. */
+static void plan_of(const struct bench *b, struct bench_result *r)
+{
+    r->plan = hone_program_plan(b->program);
+    r->arena_bytes = profile_extent(b->program);
+    if (!b->optim)
+        return;
+    const hone_plan_info u = hone_program_plan(hone_optim_program(b->optim));
+    r->arena_bytes += profile_extent(hone_optim_program(b->optim));
+    r->plan.bytes += u.bytes;
+    r->plan.transient += u.transient;
+    r->plan.live_peak = u.live_peak > r->plan.live_peak ? u.live_peak : r->plan.live_peak;
+    r->plan.prepared += u.prepared;
+    r->plan.constants += u.constants;
+    r->plan.scratch = u.scratch > r->plan.scratch ? u.scratch : r->plan.scratch;
+    r->plan.operations += u.operations;
+    r->plan.prepare_operations += u.prepare_operations;
+    r->plan.flops += u.flops;
+    r->plan.moved_bytes += u.moved_bytes;
 }
 
 /* Called before and after the runs: the better figure counts. */
@@ -85,8 +119,7 @@ static hone_status measure(struct bench *b, struct bench_result *r, struct bench
     if (bench_open(b, err) != HONE_OK || (step ? bench_step(b, err) : bench_decision(b, err)) != HONE_OK)
         return err->code;
     r->params = hone_layout_parameters(b->layout);
-    r->plan = hone_program_plan(b->program);
-    r->arena_bytes = profile_extent(b->program);
+    plan_of(b, r);
     r->peak_bytes = hone_ctx_mem(b->ctx).peak_bytes;
     if (bench_forward_flops(b, &forward, err) != HONE_OK || machine(b, r, err) != HONE_OK)
         return err->code;
@@ -98,7 +131,8 @@ static hone_status measure(struct bench *b, struct bench_result *r, struct bench
     if (bench_profile_make(b, r->time.p50 > 200 && runs > 5 ? 5 : runs, p, err) != HONE_OK)
         return err->code;
     const double work = forward * (step ? 3 : (double)b->o.steps);
-    r->floor_ms = step ? 1e-6 * work / r->peak_gflops : floor_of(p, r->peak_gflops, r->read_gbs);
+    r->floor_ms =
+        step ? step_floor(p, work, r->peak_gflops, r->read_gbs) : decision_floor(p, r->peak_gflops, r->read_gbs);
     r->gflops = r->time.p50 > 0 ? 1e-6 * work / r->time.p50 : 0;
     return HONE_OK;
 }
@@ -162,16 +196,18 @@ int cmd_bench(int argc, char **argv)
         {"plain", NULL, "without the passes that make a program faster", &b.o.plain, NULL, 0, NULL},
         {"force", NULL, "also on a machine that others are using", &b.o.force, NULL, 0, NULL},
     };
-    const struct cli_verb verb = {"bench",
-                                  "decision|step|ops [flags]",
-                                  "decision: from an observation to actions, by DDIM. step: loss, gradients and update "
-                                  "of a batch. ops: each call\nof a training step by itself. The floor of a decision "
-                                  "is what its operations take at the measured speed of products,\nor of reading their "
-                                  "weights; that of a step is three forward passes' products at that speed.",
-                                  flags,
-                                  sizeof flags / sizeof *flags,
-                                  1,
-                                  1};
+    const struct cli_verb verb = {
+        "bench",
+        "decision|step|ops [flags]",
+        "decision: from an observation to actions, by DDIM. step: loss, gradients and update "
+        "of a batch. ops: each call\nof a training step by itself. The floor of a decision "
+        "is what its operations take at the measured speed of products,\nor of reading their "
+        "weights; that of a step is three forward passes' products at that speed, and the update\nreading and "
+        "writing its slabs as fast as weights are read.",
+        flags,
+        sizeof flags / sizeof *flags,
+        1,
+        1};
     if (!cli_parse(&verb, argc, argv, words, &n, &code))
         return code;
     b.o.what = words[0];

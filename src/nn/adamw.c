@@ -2,6 +2,7 @@
 #include "graph/ir.h"
 #include "graph/store.h"
 #include "nn/nn.h"
+#include "op/adamw_average.h"
 
 #define C hone_adamw_config
 static const hone_field rows[] = {
@@ -54,19 +55,37 @@ static void measure(struct step *s)
     hone_output(s->bad, "skipped");
 }
 
+static hone_t slab(const struct step *s, const char *role, int group)
+{
+    return hone_read_group(s->g, role, s->layout, group);
+}
+
+/* With an average everything is one operation. */
+static void update_averaged(const struct step *s, int group, double decay)
+{
+    static const char *const roles[] = {"param", "m", "v", "average", "grad"};
+    hone_t out[OP_MAX_OUT];
+    op_emit_adamw_average((hone_t[]){slab(s, "param", group), slab(s, "grad", group), slab(s, "m", group),
+                                     slab(s, "v", group), slab(s, "average", group), s->decay, s->lr, s->step,
+                                     s->factor, s->bad},
+                          (double[]){s->o->beta1, s->o->beta2, s->o->eps, decay}, out);
+    for (int i = 0; i < 5; i++)
+        hone_write_group(out[i], roles[i], s->layout, group);
+}
+
 static void update_group(const struct step *s, int group)
 {
-    hone_t p, m, v, grad = hone_read_group(s->g, "grad", s->layout, group);
+    hone_t p, m, v, grad = slab(s, "grad", group);
     const double decay = group == HONE_GROUP_DECAY || s->o->decay_plain ? s->o->weight_decay : 0;
-    hone_adamw(hone_read_group(s->g, "param", s->layout, group), grad, hone_read_group(s->g, "m", s->layout, group),
-               hone_read_group(s->g, "v", s->layout, group), s->lr, s->step, s->factor, s->bad, s->o->beta1,
-               s->o->beta2, s->o->eps, decay, &p, &m, &v);
+    if (s->o->average) {
+        update_averaged(s, group, decay);
+        return;
+    }
+    hone_adamw(slab(s, "param", group), grad, slab(s, "m", group), slab(s, "v", group), s->lr, s->step, s->factor,
+               s->bad, s->o->beta1, s->o->beta2, s->o->eps, decay, &p, &m, &v);
     hone_write_group(p, "param", s->layout, group);
     hone_write_group(m, "m", s->layout, group);
     hone_write_group(v, "v", s->layout, group);
-    if (s->o->average)
-        hone_write_group(hone_average(hone_read_group(s->g, "average", s->layout, group), p, s->decay), "average",
-                         s->layout, group);
     hone_write_group(hone_broadcast(s->zero, hone_type_of(grad).shape), "grad", s->layout, group);
 }
 
@@ -81,8 +100,8 @@ void hone_adamw_update(hone_graph *g, hone_layout *l, const hone_adamw_config *o
     /* Made of an input, as constants would be expanded to a slab that is kept between runs. */
     s.zero = hone_affine(s.lr, 0, 0);
     measure(&s);
-    if (o->average) /* a step that is skipped leaves the average alone */
-        s.decay = hone_where(hone_cast(s.bad, HONE_BOOL), hone_const_f32(g, 1), number(g, "decay"));
+    if (o->average)
+        s.decay = number(g, "decay");
     for (int i = 0; i < GROUPS; i++)
         if (layout_group(l, groups[i]).length > 0)
             update_group(&s, groups[i]);

@@ -83,6 +83,11 @@ void hone_optim_bind(const hone_optim *o, const hone_program *p, hone_store **st
     }
 }
 
+hone_program *hone_optim_program(const hone_optim *o)
+{
+    return o->update;
+}
+
 uint64_t hone_optim_count(const hone_optim *o)
 {
     return o->count;

@@ -11,7 +11,7 @@
 #include "hone/ops.h"
 
 #define OP_MAX_IN  32
-#define OP_MAX_OUT 4
+#define OP_MAX_OUT 5
 
 struct op_def;
 
@@ -45,10 +45,11 @@ struct op_cost {
 
 /* A test case: operand types, attributes, and the range that random operands are drawn from (default [-2, 2];
  * i32 operands are drawn below `below`, bool operands fairly). */
+enum { OP_CASE_IN = 10 };
 struct op_case {
     const char *name;
     int n_in;
-    hone_type in[8];
+    hone_type in[OP_CASE_IN];
     struct op_attr attr;
     double lo, hi;
     int32_t below;

@@ -174,8 +174,8 @@ static void one_use(struct check *c, const char *op, const struct op_case *k, ch
     struct kit kit;
     record_kit_open(&kit, NULL, "record");
     hone_graph *g = hone_graph_create(kit.ctx, &kit.err);
-    hone_t in[8], out[OP_MAX_OUT];
-    void *data[8];
+    hone_t in[OP_CASE_IN], out[OP_MAX_OUT];
+    void *data[OP_CASE_IN];
     const struct op_def *def = op_find(op);
     for (int i = 0; i < k->n_in; i++) {
         char name[] = {'x', (char)('0' + i), '\0'};

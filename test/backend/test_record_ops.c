@@ -46,7 +46,7 @@ static void run(struct check *c, struct harness *h)
     struct harness_graph q = harness_build(h, &err);
     double **want = harness_eval(h, q.g, &err);
     hone_program *p = hone_compile(d, q.g, NULL, &err);
-    void *in[8] = {0};
+    void *in[OP_CASE_IN] = {0};
     for (int i = 0; i < h->k->n_in; i++) {
         in[i] = malloc((size_t)h->n[i] * 8 + 8);
         harness_fill(h->k->in[i].dtype, h->in[i], in[i], h->n[i]);

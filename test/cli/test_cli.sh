@@ -162,8 +162,8 @@ bench="$hone bench"
     expect 0 '"allocations": 0,' cat "$tmp/out.json"
     expect 0 '"params": 1606204,' cat "$tmp/out.json"
     expect 0 '"repeats": 3,' cat "$tmp/out.json"
-    expect 0 "optimiser" $bench step --net mlp --batch 8 --repeats 2 --threads 1 --force --profile "$tmp/t.json"
-    expect 0 '"name":"update","cat":"run","args":{"layer":"optimiser"' cat "$tmp/t.json"
+    expect 0 "adamw_average" $bench step --net mlp --batch 8 --repeats 2 --threads 1 --force --profile "$tmp/t.json"
+    expect 0 '"name":"adamw_average","cat":"run","args":{"layer":"adamw"' cat "$tmp/t.json"
     expect 0 "linear f32[8,512] f32[512,512] f32[512]" $bench ops --plain --net mlp --batch 8 --repeats 2 --force
     if command -v python3 >/dev/null; then
         expect 0 "" python3 -c "import json, sys; [json.load(open(f)) for f in sys.argv[1:]]" "$tmp/out.json" "$tmp/t.json"

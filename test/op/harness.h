@@ -11,13 +11,13 @@ struct harness {
     hone_device *cpu;
     const struct op_def *def;
     const struct op_case *k;
-    double *in[8]; /* operand values; f32 operands hold values exact in f32 */
-    int64_t n[8];
+    double *in[OP_CASE_IN]; /* operand values; f32 operands hold values exact in f32 */
+    int64_t n[OP_CASE_IN];
 };
 
 struct harness_graph {
     hone_graph *g;
-    hone_t in[8], out[OP_MAX_OUT];
+    hone_t in[OP_CASE_IN], out[OP_MAX_OUT];
 };
 
 void harness_draw(struct harness *h);

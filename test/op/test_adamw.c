@@ -103,8 +103,9 @@ static void as_pytorch(struct check *c, struct kit *k, bool no_inplace)
         CHECK(c, fabs((double)hone_store_get(u.s[M], 0)[i] - last_m[i]) <= 1e-8);
         CHECK(c, fabs((double)hone_store_get(u.s[V], 0)[i] - last_v[i]) <= 2e-9);
     }
-    if (u.p && !no_inplace) /* adamw and average, no copy: they write to the stores; the norm waits for new gradients */
-        CHECK_MSG(c, hone_program_plan(u.p).operations == 2, "%d operations", hone_program_plan(u.p).operations);
+    if (u.p &&
+        !no_inplace) /* norm and its root, count of bad ones, adamw, average; no copy: they write to the stores */
+        CHECK_MSG(c, hone_program_plan(u.p).operations == 5, "%d operations", hone_program_plan(u.p).operations);
     update_close(&u);
 }
 

@@ -15,9 +15,9 @@ struct use {
     struct bk_dev *dev;
     struct op_call call;
     hone_type out[OP_MAX_OUT];
-    double *wide[8]; /* operands, and the same as the kernel takes them */
-    void *in[8];
-    size_t bytes[8];
+    double *wide[OP_CASE_IN]; /* operands, and the same as the kernel takes them */
+    void *in[OP_CASE_IN];
+    size_t bytes[OP_CASE_IN];
     int64_t n[OP_MAX_OUT]; /* elements of results */
 };
 
@@ -64,7 +64,7 @@ static void use_close(struct use *u)
 static void use_run(struct use *u, struct check *c, const struct bk_kernel *k, int threads, int place, float **out)
 {
     hone_err err = {0};
-    const void *in[8];
+    const void *in[OP_CASE_IN];
     void *results[OP_MAX_OUT];
     const size_t bytes = k->scratch ? k->scratch(&u->call, threads) : 0;
     char *scratch = room(bytes + 64);

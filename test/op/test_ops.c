@@ -18,7 +18,7 @@ static void kernel_equals_reference(struct check *c, struct harness *h, const ho
     struct harness_graph q = harness_build(h, &err);
     double **want = harness_eval(h, q.g, &err);
     hone_program *p = hone_compile(h->cpu, q.g, o, &err);
-    void *in[8] = {0};
+    void *in[OP_CASE_IN] = {0};
     for (int i = 0; i < h->k->n_in; i++) {
         in[i] = malloc((size_t)h->n[i] * 8 + 8);
         harness_fill(h->k->in[i].dtype, h->in[i], in[i], h->n[i]);
@@ -60,7 +60,7 @@ static void expansion_equals(struct check *c, struct harness *h)
 {
     hone_err err = {0};
     struct harness_graph q = harness_build(h, &err);
-    hone_type tin[8], tout[OP_MAX_OUT];
+    hone_type tin[OP_CASE_IN], tout[OP_MAX_OUT];
     hone_t out[OP_MAX_OUT];
     struct op_call call = ir_call(q.g, &q.g->nodes[q.g->n_nodes - 1], tin, tout);
     for (int i = 0; i < OP_MAX_OUT; i++)
@@ -91,9 +91,9 @@ static void batch_equals_single(struct check *c, struct harness *h)
     for (int one = -1; one < h->k->n_in; one++) {
         hone_err err = {0};
         struct harness_graph q = harness_build(h, &err);
-        hone_type tin[8], tout[OP_MAX_OUT];
-        hone_t in[8], out[OP_MAX_OUT];
-        bool many[8];
+        hone_type tin[OP_CASE_IN], tout[OP_MAX_OUT];
+        hone_t in[OP_CASE_IN], out[OP_MAX_OUT];
+        bool many[OP_CASE_IN];
         struct op_call call = ir_call(q.g, &q.g->nodes[q.g->n_nodes - 1], tin, tout);
         for (int i = 0; i < h->k->n_in; i++) {
             hone_shape s = tin[i].shape, lead = {s.rank + 1, {1}};
@@ -117,7 +117,7 @@ static void batch_equals_single(struct check *c, struct harness *h)
         }
         hone_t single[N][OP_MAX_OUT];
         for (int b = 0; b < N; b++) {
-            hone_t x[8];
+            hone_t x[OP_CASE_IN];
             for (int i = 0; i < h->k->n_in; i++)
                 x[i] = many[i] ? hone_reshape(hone_slice(in[i], 0, b, 1), tin[i].shape) : q.in[i];
             op_emit(h->def, h->k->n_in, x, &h->k->attr, single[b]);
@@ -192,8 +192,8 @@ static void gradients_equal_differences(struct check *c, struct harness *h)
 {
     hone_err err = {0};
     struct harness_graph q = harness_build(h, &err);
-    hone_t x[8], dx[8], ddx[8], of[8];
-    int n = 0, index[8];
+    hone_t x[OP_CASE_IN], dx[OP_CASE_IN], ddx[OP_CASE_IN], of[OP_CASE_IN];
+    int n = 0, index[OP_CASE_IN];
     for (int i = 0; i < h->k->n_in; i++)
         if (h->k->in[i].dtype == HONE_F32) {
             index[n] = i;

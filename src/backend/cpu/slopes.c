@@ -9,14 +9,24 @@ struct slope {
 
 /* Defines cpu_<name> from the slope of float x. */
 #define SLOPE(name, f)                                                                                                 \
+    WIDE_INLINE void name##_block(const struct slope *s, int64_t at, int64_t n)                                        \
+    {                                                                                                                  \
+        const float *x = s->x + at, *dy = s->dy + at;                                                                  \
+        float *dx = s->dx + at;                                                                                        \
+        CPU_SIMD                                                                                                       \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            dx[i] = dy[i] * f(x[i]);                                                                                   \
+    }                                                                                                                  \
     WIDE_INLINE void name##_body(void *arg, int64_t from, int64_t to)                                                  \
     {                                                                                                                  \
         const struct slope *s = arg;                                                                                   \
-        const float *x = s->x, *dy = s->dy;                                                                            \
-        float *dx = s->dx;                                                                                             \
-        CPU_SIMD                                                                                                       \
-        for (int64_t i = from; i < to; i++)                                                                            \
-            dx[i] = dy[i] * f(x[i]);                                                                                   \
+        int64_t at = from;                                                                                             \
+        for (; at + WIDE_BLOCK <= to; at += WIDE_BLOCK) {                                                              \
+            wide_ask(s->x + at);                                                                                       \
+            wide_ask(s->dy + at);                                                                                      \
+            name##_block(s, at, WIDE_BLOCK);                                                                           \
+        }                                                                                                              \
+        name##_block(s, at, to - at);                                                                                  \
     }                                                                                                                  \
     WIDE(name)                                                                                                         \
     static hone_status name##_run(const struct bk_io *io, hone_err *err)                                               \

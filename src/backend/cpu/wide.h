@@ -6,6 +6,16 @@
 
 #define WIDE_INLINE static inline __attribute__((always_inline))
 
+/* Loops over slabs that lie beyond the caches take WIDE_BLOCK elements at a time and ask for the memory of those that
+ * come WIDE_AHEAD later: a core looks ahead by itself in few streams only, and never beyond a page. */
+enum { WIDE_BLOCK = 64, WIDE_AHEAD = 256, WIDE_LINE = 16 };
+
+WIDE_INLINE void wide_ask(const float *block)
+{
+    for (int i = 0; i < WIDE_BLOCK; i += WIDE_LINE)
+        __builtin_prefetch(block + WIDE_AHEAD + i);
+}
+
 /* WIDE(name) makes of `WIDE_INLINE void name_body(void *arg, int64_t from, int64_t to)` a function name_wide() that
  * gives the version to run. What the body calls must be inlined, or it keeps the instructions of the build. */
 #if defined(__x86_64__)
