@@ -259,6 +259,36 @@ static hone_status make_buffers(struct plan *p, hone_err *err)
 
 /* --- kernels --- */
 
+/* Whether two uses have one descriptor: operation, attributes and types. */
+static bool same_call(const struct op_call *a, const struct op_call *b)
+{
+    if (a->def != b->def || a->n_in != b->n_in || memcmp(&a->attr, &b->attr, sizeof a->attr) != 0)
+        return false;
+    for (int i = 0; i < a->n_in + a->n_out; i++) {
+        const hone_type *x = i < a->n_in ? &a->in[i] : &a->out[i - a->n_in];
+        const hone_type *y = i < b->n_in ? &b->in[i] : &b->out[i - b->n_in];
+        if (x->dtype != y->dtype || !hone_shape_equal(&x->shape, &y->shape))
+            return false;
+    }
+    return true;
+}
+
+/* The first step before step i with its descriptor; i if there is none. */
+static int32_t find_like(const struct plan *p, int32_t i, const struct op_call *c)
+{
+    hone_type tin[OP_MAX_IN], tout[OP_MAX_OUT];
+    for (int32_t k = 0; k < i; k++) {
+        const struct plan_step *s = &p->steps[k];
+        if (s->kind != PLAN_RUN || s->like != k || p->g->nodes[s->node].def != c->def)
+            continue;
+        const struct op_call other = ir_call(p->g, &p->g->nodes[s->node], tin, tout);
+        if (same_call(c, &other))
+            return k;
+    }
+    return i;
+}
+
+/* Kernels are interned: equal uses share a kernel's scratch size here, and what it prepares. */
 static hone_status choose_kernels(struct plan *p, hone_err *err)
 {
     hone_type tin[OP_MAX_IN], tout[OP_MAX_OUT];
@@ -268,12 +298,16 @@ static hone_status choose_kernels(struct plan *p, hone_err *err)
             continue;
         const struct ir_node *n = &p->g->nodes[s->node];
         struct op_call c = ir_call(p->g, n, tin, tout);
-        s->kernel = p->device->def->find(&c);
+        s->like = find_like(p, i, &c);
+        s->kernel = s->like < i ? p->steps[s->like].kernel : p->device->def->find(&c);
         if (!s->kernel)
             return err_set(err, HONE_E_UNSUPPORTED, p->g->scopes[n->scope].path,
                            "%s: device \"%s\" has no kernel for it and it has no expansion", n->def->name,
                            p->device->def->name);
-        s->scratch_bytes = s->kernel->scratch ? s->kernel->scratch(&c, p->threads) : 0;
+        if (s->like < i)
+            s->scratch_bytes = p->steps[s->like].scratch_bytes;
+        else
+            s->scratch_bytes = s->kernel->scratch ? s->kernel->scratch(&c, p->threads) : 0;
         if (s->scratch_bytes > p->scratch)
             p->scratch = s->scratch_bytes;
     }
@@ -426,7 +460,7 @@ void plan_finish(struct plan *p)
         return;
     struct mem *m = &p->g->ctx->mem;
     for (int32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].state && p->steps[i].kernel->release)
+        if (p->steps[i].state && p->steps[i].like == i && p->steps[i].kernel->release)
             p->steps[i].kernel->release(p->device->dev, p->steps[i].state);
     mem_free(m, p->steps);
     mem_free(m, p->place);

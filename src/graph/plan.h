@@ -19,7 +19,8 @@ struct plan_step {
     int32_t node;  /* PLAN_RUN */
     int32_t steps; /* PLAN_LOOP: how often; PLAN_END: where its PLAN_LOOP stands */
     const struct bk_kernel *kernel;
-    void *state;                 /* of the kernel */
+    int32_t like;                /* PLAN_RUN: the first step of the same descriptor, perhaps this one */
+    void *state;                 /* of the kernel; that of `like` */
     struct plan_place *in, *out; /* PLAN_COPY: one each */
     int32_t n_in, n_out;
     size_t bytes;   /* PLAN_COPY */

@@ -75,6 +75,10 @@ static hone_status prepare_kernels(hone_program *p, hone_err *err)
         struct plan_step *s = &p->plan.steps[i];
         if (s->kind != PLAN_RUN || !s->kernel->prepare)
             continue;
+        if (s->like < i) {
+            s->state = p->plan.steps[s->like].state;
+            continue;
+        }
         struct op_call c = ir_call(p->g, &p->g->nodes[s->node], tin, tout);
         hone_status st = s->kernel->prepare(p->device->dev, &c, p->plan.threads, &s->state, err);
         if (st != HONE_OK)

@@ -215,11 +215,15 @@ static bool any_time_first(const struct pass *p, const struct ir_node *n)
     return false;
 }
 
-/* Of an elementwise operation: one element, or rank 3. */
-static bool fits(const struct pass *p, int32_t v)
+/* An operand of an elementwise operation: a signal, one number a channel [C, 1], or one element; poison: another. */
+static hone_t operand(struct pass *p, const struct ir_node *n, int k)
 {
-    const hone_type *t = &p->from->values[v].type;
-    return t->shape.rank == 3 || op_numel(t) == 1;
+    const hone_type *t = &p->from->values[n->in[k]].type;
+    if (t->shape.rank == 3)
+        return time_first(p, n->in[k]);
+    if (t->shape.rank == 2 && t->shape.dim[1] == 1)
+        return hone_reshape(pass_in(p, n, k), HONE_SHAPE(t->shape.dim[0]));
+    return op_numel(t) == 1 ? pass_in(p, n, k) : (hone_t){p->to, -1};
 }
 
 static bool elementwise(struct pass *p, const struct ir_node *n)
@@ -227,11 +231,11 @@ static bool elementwise(struct pass *p, const struct ir_node *n)
     hone_t in[OP_MAX_IN];
     if (!is_signal(p, n->out0) || (n->def->shape != op_shape_unary && n->def->shape != op_shape_binary))
         return false;
-    for (int i = 0; i < n->n_in; i++)
-        if (!fits(p, n->in[i]))
+    for (int i = 0; i < n->n_in; i++) {
+        in[i] = operand(p, n, i);
+        if (in[i].id < 0)
             return false;
-    for (int i = 0; i < n->n_in; i++)
-        in[i] = p->from->values[n->in[i]].type.shape.rank == 3 ? time_first(p, n->in[i]) : pass_in(p, n, i);
+    }
     set_time_first(p, n, 0, op_emit(n->def, n->n_in, in, &n->attr, NULL));
     return true;
 }
@@ -250,19 +254,19 @@ static bool along_axis(struct pass *p, const struct ir_node *n)
     return true;
 }
 
-/* Sums whose result is the same whatever the layout: over time, and over samples and time. */
+/* Sums over time, over samples and time, over all: what is left is the same whatever the layout. */
 static bool reduction(struct pass *p, const struct ir_node *n)
 {
     const bool keep = n->attr.i[1];
-    const unsigned axes = (unsigned)n->attr.i[0], time = HONE_AXIS(2), both = HONE_AXIS(0) | HONE_AXIS(2);
-    if (n->def != &op_sum || (axes != time && (axes != both || keep)) || !is_signal(p, n->in[0]))
+    const unsigned all = 7, axes = (unsigned)n->attr.i[0] & all, time = HONE_AXIS(2), both = HONE_AXIS(0) | time;
+    if (n->def != &op_sum || !is_signal(p, n->in[0]) || (axes != time && axes != both && axes != all))
         return false;
-    hone_t x = time_first(p, n->in[0]);
-    hone_t y = hone_sum(x, axes == time ? HONE_AXIS(0) : HONE_AXIS(0) | HONE_AXIS(1), keep);
-    if (keep)
+    const unsigned here = axes == time ? HONE_AXIS(0) : axes == both ? HONE_AXIS(0) | HONE_AXIS(1) : all;
+    hone_t y = hone_sum(time_first(p, n->in[0]), here, keep && axes == time);
+    if (keep && axes == time)
         set_time_first(p, n, 0, y); /* [1, B, C] */
     else
-        pass_set(p, n, 0, y);
+        pass_set(p, n, 0, hone_reshape(y, p->from->values[n->out0].type.shape));
     return true;
 }
 
