@@ -70,19 +70,20 @@ static void run(struct job *j, hone_program *p, hone_store *param, hone_store *g
     kit_run(&j->k, p, (const void *[]){x, cond, t}, s, 0);
 }
 
-/* Largest difference of two stores over the largest number of the first, tensor by tensor. */
+/* The norm of the difference of two stores over that of the first, tensor by tensor. */
 static void compare(struct check *c, const hone_store *a, const hone_store *b)
 {
     const hone_layout *l = hone_store_layout(a);
     for (int i = 0; i < hone_layout_count(l); i++) {
         const hone_shape s = hone_layout_shape(l, i);
         const float *x = hone_store_get(a, i), *y = hone_store_get(b, i);
-        double largest = 0, worst = 0;
+        double all = 0, apart = 0;
         for (int64_t k = 0; k < hone_numel(&s); k++) {
-            largest = fmax(largest, fabs((double)x[k]));
-            worst = fmax(worst, fabs((double)x[k] - (double)y[k]));
+            all += (double)x[k] * (double)x[k];
+            apart += ((double)x[k] - (double)y[k]) * ((double)x[k] - (double)y[k]);
         }
-        CHECK_MSG(c, worst <= 1e-5 * largest + 1e-12, "%s: %g of %g", hone_layout_name(l, i), worst, largest);
+        CHECK_MSG(c, sqrt(apart) <= 1e-5 * sqrt(all) + 1e-12, "%s: %g of %g", hone_layout_name(l, i), sqrt(apart),
+                  sqrt(all));
     }
 }
 
