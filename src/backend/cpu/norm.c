@@ -24,7 +24,7 @@ struct stat {
 };
 
 /* The mean is taken of what is left after the first element is taken off. */
-static struct stat row_stat(const float *x, int64_t n, bool centred, double eps)
+WIDE_INLINE struct stat row_stat(const float *x, int64_t n, bool centred, double eps)
 {
     struct stat s = {0};
     double square = 0;
@@ -44,7 +44,7 @@ static struct stat row_stat(const float *x, int64_t n, bool centred, double eps)
 
 /* --- forward --- */
 
-static void write_row(float *y, const float *x, int64_t n, struct stat s, const float *gamma, const float *beta)
+WIDE_INLINE void write_row(float *y, const float *x, int64_t n, struct stat s, const float *gamma, const float *beta)
 {
     if (gamma && beta) {
         CPU_SIMD
@@ -62,8 +62,8 @@ static void write_row(float *y, const float *x, int64_t n, struct stat s, const 
 }
 
 /* One number of gamma and beta for many elements. */
-static void write_wide(float *y, const float *x, const struct op_norm *q, struct stat s, const float *gamma,
-                       const float *beta)
+WIDE_INLINE void write_wide(float *y, const float *x, const struct op_norm *q, struct stat s, const float *gamma,
+                            const float *beta)
 {
     for (int64_t c = 0; c < q->channels; c++, x += q->inner, y += q->inner) {
         const float a = s.rstd * gamma[c], b = beta[c];
@@ -96,7 +96,7 @@ struct forward {
     double eps;
 };
 
-static void forward_rows(void *arg, int64_t from, int64_t to)
+WIDE_INLINE void forward_body(void *arg, int64_t from, int64_t to)
 {
     const struct forward *f = arg;
     const struct op_norm *q = &f->q;
@@ -115,6 +115,7 @@ static void forward_rows(void *arg, int64_t from, int64_t to)
         f->rstd[r] = s.rstd;
     }
 }
+WIDE(forward)
 
 /* Nullable: gamma, beta, mean. */
 static hone_status forward(const struct bk_io *io, const struct op_norm *q, const float *gamma, const float *beta,
@@ -124,7 +125,7 @@ static hone_status forward(const struct bk_io *io, const struct op_norm *q, cons
     const int64_t row = op_norm_row(q), rows = q->n * q->groups;
     f.gamma = spread(q, gamma, io->scratch);
     f.beta = spread(q, beta, spreads(q) ? (float *)io->scratch + q->groups * row : NULL);
-    cpu_split(io, rows, rows * row, forward_rows, &f);
+    cpu_split(io, rows, rows * row, forward_wide(), &f);
     return HONE_OK;
 }
 
@@ -139,7 +140,7 @@ struct back {
 };
 
 /* Sums of g and g (x - m) over a row, g = dy gamma. */
-static void pair(const float *dy, const float *x, const float *gamma, float m, int64_t n, double *g, double *gx)
+WIDE_INLINE void pair(const float *dy, const float *x, const float *gamma, float m, int64_t n, double *g, double *gx)
 {
     double a = 0, b = 0;
     if (gamma) {
@@ -158,13 +159,13 @@ struct slope {
     float m, rstd, level, along;
 };
 
-static struct slope slope_of(const struct op_norm *q, float m, float rstd, double g, double gx)
+WIDE_INLINE struct slope slope_of(const struct op_norm *q, float m, float rstd, double g, double gx)
 {
     const double n = (double)op_norm_row(q), s = rstd;
     return (struct slope){m, rstd, q->centred ? (float)(s * g / n) : 0, (float)(s * s * s * gx / n)};
 }
 
-static void narrow_row(const struct back *b, int64_t r, float *dgamma, float *dbeta)
+WIDE_INLINE void narrow_row(const struct back *b, int64_t r, float *dgamma, float *dbeta)
 {
     const int64_t n = op_norm_row(&b->q);
     const float *dy = b->dy + r * n, *x = b->x + r * n, *gamma = b->gamma ? b->gamma + r % b->q.groups * n : NULL;
@@ -189,7 +190,7 @@ static void narrow_row(const struct back *b, int64_t r, float *dgamma, float *db
 }
 
 /* Chunks of groups. */
-static void narrow(void *arg, int64_t from, int64_t to)
+WIDE_INLINE void narrow_body(void *arg, int64_t from, int64_t to)
 {
     const struct back *b = arg;
     const struct op_norm *q = &b->q;
@@ -208,9 +209,10 @@ static void narrow(void *arg, int64_t from, int64_t to)
             narrow_row(b, n * q->groups + group, dgamma, dbeta);
     }
 }
+WIDE(narrow)
 
 /* The sums of a channel serve dgamma, dbeta and the row. */
-static void wide_row(const struct back *b, int64_t r, float *dgamma, float *dbeta)
+WIDE_INLINE void wide_row(const struct back *b, int64_t r, float *dgamma, float *dbeta)
 {
     const struct op_norm *q = &b->q;
     const int64_t n = q->inner, row = op_norm_row(q);
@@ -234,7 +236,7 @@ static void wide_row(const struct back *b, int64_t r, float *dgamma, float *dbet
     }
 }
 
-static void wide(void *arg, int64_t from, int64_t to)
+WIDE_INLINE void wide_body(void *arg, int64_t from, int64_t to)
 {
     const struct back *b = arg;
     const struct op_norm *q = &b->q;
@@ -243,6 +245,7 @@ static void wide(void *arg, int64_t from, int64_t to)
         wide_row(b, r, dgamma, dgamma + b->elements);
     }
 }
+WIDE(wide)
 
 /* The chunks together for blocks of `each` channels of `inner` elements. */
 struct gather {
@@ -250,7 +253,7 @@ struct gather {
     int64_t channels, each, inner;
 };
 
-static void gather_blocks(void *arg, int64_t from, int64_t to)
+WIDE_INLINE void gather_body(void *arg, int64_t from, int64_t to)
 {
     const struct gather *q = arg;
     const struct back *b = q->b;
@@ -272,6 +275,7 @@ static void gather_blocks(void *arg, int64_t from, int64_t to)
         }
     }
 }
+WIDE(gather)
 
 /* Floats of scratch memory: gamma of elements, then the sums of chunks. */
 static void plan_back(struct back *b)
@@ -303,11 +307,11 @@ static hone_status backward(const struct bk_io *io, struct back *b)
         b->part += b->elements;
     }
     const int64_t rows = b->q.n * b->q.groups, work = rows * op_norm_row(&b->q);
-    cpu_split(io, is_wide ? rows : b->q.groups * b->chunks, work, is_wide ? wide : narrow, b);
+    cpu_split(io, is_wide ? rows : b->q.groups * b->chunks, work, is_wide ? wide_wide() : narrow_wide(), b);
     if (b->gamma) {
         const int64_t inner = is_wide ? 1 : b->q.inner;
         struct gather g = {b, b->q.groups * b->q.channels, inner > 0 ? COLS / inner : 1, inner};
-        cpu_split(io, (g.channels + g.each - 1) / g.each, b->chunks * 2 * b->elements, gather_blocks, &g);
+        cpu_split(io, (g.channels + g.each - 1) / g.each, b->chunks * 2 * b->elements, gather_wide(), &g);
     }
     return HONE_OK;
 }

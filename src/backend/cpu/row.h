@@ -4,34 +4,51 @@
 #ifndef BACKEND_CPU_ROW_H
 #define BACKEND_CPU_ROW_H
 
-#include "backend/cpu/cpu.h"
 #include "backend/cpu/vmath.h"
+#include "backend/cpu/wide.h"
 
 enum { ROW_LANES = 16, ROW_BLOCK = 16 * ROW_LANES };
 
-static inline double row_fold(float *lane)
+typedef float row_quad __attribute__((vector_size(16)));
+typedef float row_mem_quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Halves are added until one is left. */
+WIDE_INLINE double row_fold(const float *lane)
 {
-    for (int half = ROW_LANES / 2; half; half /= 2)
-        for (int j = 0; j < half; j++)
-            lane[j] += lane[j + half];
-    return lane[0];
+    const row_mem_quad *q = (const row_mem_quad *)lane;
+    const row_quad s = (q[0] + q[2]) + (q[1] + q[3]);
+    return (s[0] + s[2]) + (s[1] + s[3]);
 }
+
+/* lane[j] += expr for ROW_LANES neighbours from i. */
+#define ROW_ADD(lane, from, expr)                                                                                      \
+    CPU_SIMD                                                                                                           \
+    for (int j_ = 0; j_ < ROW_LANES; j_++) {                                                                           \
+        const int64_t i = (from) + j_;                                                                                 \
+        (lane)[j_] += (expr);                                                                                          \
+    }
 
 /* total += expr for each i in [0, n); total is a double, expr a float that reads i. */
 #define ROW_SUM(total, n, expr)                                                                                        \
     do {                                                                                                               \
         int64_t at_ = 0;                                                                                               \
-        while ((n)-at_ >= ROW_LANES) {                                                                                 \
-            const int64_t whole_ = (n)-at_ - ((n)-at_) % ROW_LANES;                                                    \
-            const int64_t end_ = at_ + (whole_ < ROW_BLOCK ? whole_ : ROW_BLOCK);                                      \
-            float lane_[ROW_LANES] = {0};                                                                              \
-            for (; at_ < end_; at_ += ROW_LANES) {                                                                     \
-                CPU_SIMD                                                                                               \
-                for (int j_ = 0; j_ < ROW_LANES; j_++) {                                                               \
-                    const int64_t i = at_ + j_;                                                                        \
-                    lane_[j_] += (expr);                                                                               \
-                }                                                                                                      \
+        for (; (n)-at_ >= ROW_BLOCK; at_ += ROW_BLOCK) {                                                               \
+            float a_[ROW_LANES] = {0}, b_[ROW_LANES] = {0}, c_[ROW_LANES] = {0}, d_[ROW_LANES] = {0};                  \
+            for (int64_t k_ = at_; k_ < at_ + ROW_BLOCK; k_ += 4 * ROW_LANES) {                                        \
+                ROW_ADD(a_, k_, expr)                                                                                  \
+                ROW_ADD(b_, k_ + ROW_LANES, expr)                                                                      \
+                ROW_ADD(c_, k_ + 2 * ROW_LANES, expr)                                                                  \
+                ROW_ADD(d_, k_ + 3 * ROW_LANES, expr)                                                                  \
             }                                                                                                          \
+            CPU_SIMD                                                                                                   \
+            for (int j_ = 0; j_ < ROW_LANES; j_++)                                                                     \
+                a_[j_] = (a_[j_] + b_[j_]) + (c_[j_] + d_[j_]);                                                        \
+            (total) += row_fold(a_);                                                                                   \
+        }                                                                                                              \
+        if ((n)-at_ >= ROW_LANES) {                                                                                    \
+            float lane_[ROW_LANES] = {0};                                                                              \
+            for (; (n)-at_ >= ROW_LANES; at_ += ROW_LANES)                                                             \
+                ROW_ADD(lane_, at_, expr)                                                                              \
             (total) += row_fold(lane_);                                                                                \
         }                                                                                                              \
         for (; at_ < (n); at_++) {                                                                                     \
@@ -41,7 +58,7 @@ static inline double row_fold(float *lane)
     } while (0)
 
 /* -inf of nothing; NaN is passed over. */
-static inline float row_largest(const float *x, int64_t n)
+WIDE_INLINE float row_largest(const float *x, int64_t n)
 {
     float lane[ROW_LANES];
     int64_t at = 0;
@@ -61,14 +78,14 @@ static inline float row_largest(const float *x, int64_t n)
 }
 
 /* e^x for x <= 0, with nothing left of what is smaller than any normal number. */
-static inline float row_exp(float x)
+WIDE_INLINE float row_exp(float x)
 {
     const float y = v_exp(x);
     return x < -87.0f ? 0 : y;
 }
 
 /* y = exp(x - largest) over their sum; y may be x. */
-static inline void row_softmax(float *y, const float *x, int64_t n)
+WIDE_INLINE void row_softmax(float *y, const float *x, int64_t n)
 {
     const float largest = row_largest(x, n);
     double sum = 0;
