@@ -14,15 +14,13 @@ struct bk_dev {
 /* Fewer elements than this are not worth waking threads for. */
 #define CPU_GRAIN 16384
 
-/* Loops over the elements of a tensor split over the threads of the device: the pragma stands alone so that a build
- * without OpenMP is the same code on one thread. */
 #define CPU_PRAGMA(x) _Pragma(#x)
+/* Iterations of the loop do not depend on each other; it becomes vector code. */
+#define CPU_SIMD CPU_PRAGMA(omp simd)
 #ifdef _OPENMP
 #define CPU_PARALLEL(io, n) CPU_PRAGMA(omp parallel for schedule(static) num_threads((io)->threads) if ((n) >= CPU_GRAIN))
-#define CPU_SIMD CPU_PRAGMA(omp simd)
 #else
 #define CPU_PARALLEL(io, n) (void)(io), (void)(n);
-#define CPU_SIMD
 #endif
 
 /* Items of a kernel, handed out to the team of the device in order; see base/team.h. */
