@@ -12,7 +12,7 @@ cd "${ROOT:-$(dirname "$0")/..}" || exit 2
 at=${BUILD:-build}/faults
 case $at in /*) ;; *) at=$PWD/$at ;; esac
 limit=${LIMIT:-120}
-names=() abouts=() tests=() limits=() first=() # a fault; its hunks are [first, first of the next)
+names=() abouts=() tests=() limits=() needs=() first=() # a fault; its hunks are [first, first of the next)
 hunk_file=() hunk_old=() hunk_new=() n_hunks=0
 errors=0
 
@@ -32,12 +32,13 @@ load() {
             '' | '#'*) ;;
             'fault '*)
                 n=${#names[@]} file='' side=''
-                names[n]=${line#fault } abouts[n]='' tests[n]='' limits[n]=$limit first[n]=$n_hunks
+                names[n]=${line#fault } abouts[n]='' tests[n]='' limits[n]=$limit needs[n]='' first[n]=$n_hunks
                 ;;
             'about '*) abouts[n]=${line#about } ;;
             'file '*) file=${line#file } side='' ;;
             'tests '*) tests[n]=${line#tests } ;;
             'limit '*) limits[n]=${line#limit } ;;
+            'needs dnnl') needs[n]=dnnl ;;
             '- '* | -)
                 if [ "$side" != old ]; then
                     h=$n_hunks n_hunks=$((n_hunks + 1)) side=old
@@ -53,7 +54,7 @@ load() {
                     hunk_new[h]+=$'\n'${line:2}
                 fi
                 ;;
-            *) error "$table: \"$line\" begins with none of fault, about, tests, limit, file, -, +, #" ;;
+            *) error "$table: \"$line\" begins with none of fault, about, tests, limit, needs dnnl, file, -, +, #" ;;
             esac
         done <"$table"
     done
@@ -115,10 +116,18 @@ only() {
 
 # --- building and running
 
-# The portable parts alone, so that every machine shows the same.
+# The portable parts alone, so that every machine shows the same; or, in a folder of its own, with what $1 names.
 build() {
-    make --no-print-directory "$@" -C "$at/tree" BUILD="$at/obj" CFLAGS=-O1 DNNL=0 PNG=0 OPENMP= "$at/obj/hone_test" \
+    local obj=$at/obj$1 dnnl=0
+    [ "$1" != dnnl ] || dnnl=1
+    shift
+    make --no-print-directory "$@" -C "$at/tree" BUILD="$obj" CFLAGS=-O1 DNNL=$dnnl PNG=0 OPENMP= "$obj/hone_test" \
         >"$at/build.log" 2>&1
+}
+
+# Whether the Makefile finds it here.
+have_dnnl() {
+    [ "$(make --no-print-directory -s -C "$at/tree" BUILD="$at/objdnnl" print-DNNL 2>/dev/null | tail -1)" = 1 ]
 }
 
 # The tree as it stands, changes not committed among it. Times are kept, so objects of the last run serve again; what
@@ -126,19 +135,19 @@ build() {
 copy_tree() {
     rm -rf "$at/tree" "$at/whole" && mkdir -p "$at/tree" || return 1
     { git ls-files -z -co --exclude-standard 2>/dev/null ||
-        find . -name 'build*' -prune -o -type f -print0; } |
+        find . -type d -name 'build*' -prune -o -type f -print0; } |
         while IFS= read -r -d '' f; do [ ! -f "$f" ] || printf '%s\0' "$f"; done |
         tar -c --null -T - | tar -x -C "$at/tree" || return 1
-    [ ! -f "$at/planted" ] || (cd "$at/tree" && xargs -r touch -c <"$at/planted")
+    { cat "$at/planted" "$at/planteddnnl" 2>/dev/null || true; } | (cd "$at/tree" && xargs -r touch -c)
 }
 
-# Runs the filter $1, at most $2 seconds; says how it ended in $how.
+# Runs the filter $1, at most $2 seconds, in the build for $3; says how it ended in $how.
 run_tests() {
     local code last
     { (
         ulimit -c 0
         ulimit -v 8388608 2>/dev/null
-        cd "$at/tree" && exec timeout -k 5 "$2" "$at/obj/hone_test" "$1" 2>&1
+        cd "$at/tree" && exec timeout -k 5 "$2" "$at/obj$3/hone_test" "$1" 2>&1
     ) | tail -c 100000 >"$at/test.log"; code=${PIPESTATUS[0]}; } 2>/dev/null # the shell would tell of a crash
     last=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "$at/test.log" | tail -1)
     case $code:$last in
@@ -150,42 +159,67 @@ run_tests() {
     return "$code"
 }
 
+# Those faults alone stay picked whose need is met here.
+drop_unmet() {
+    local k met='' left=()
+    for k in "${pick[@]}"; do
+        [ -z "${needs[k]}" ] || [ -n "$met" ] || { have_dnnl && met=yes || met=no; }
+        if [ -z "${needs[k]}" ] || [ $met = yes ]; then
+            left+=("$k")
+        else
+            printf 'SKIP    %-32s no oneDNN here\n' "${names[k]}"
+        fi
+    done
+    pick=("${left[@]}")
+}
+
+# Builds what fault $1 needs, once, and without a fault.
+good() {
+    local need=${needs[$1]}
+    [ -z "${whole[$need.]:-}" ] || return 0
+    build "$need" -j"${JOBS:-$(nproc)}" ||
+        { tail -n 30 "$at/build.log"; error "the tree does not build without a fault"; return 1; }
+    rm -f "$at/planted$need"
+    cp "$at/obj$need/hone_test" "$at/hone_test$need.good"
+    whole[$need.]=1
+}
+
+declare -A whole=()
 baseline() {
     local k h t seen=' '
     copy_tree || { error "the tree cannot be copied to $at/tree"; return 1; }
-    build -j"${JOBS:-$(nproc)}" || { tail -n 30 "$at/build.log"; error "the tree does not build without a fault"; return 1; }
-    rm -f "$at/planted"
-    cp "$at/obj/hone_test" "$at/hone_test.good"
+    drop_unmet
     for k in "${pick[@]}"; do
+        good "$k" || return 1
         for ((h = first[k]; h < first[k + 1]; h++)); do
             mkdir -p "$at/whole/$(dirname "${hunk_file[h]}")"
             cp "$at/tree/${hunk_file[h]}" "$at/whole/${hunk_file[h]}"
         done
         for t in ${tests[k]}; do
-            case $seen in *" $t "*) continue ;; esac
-            seen+="$t "
-            run_tests "$t" "$limit" || { tail -n 20 "$at/test.log"; error "tests $t are red without a fault ($how)"; return 1; }
+            case $seen in *" $t${needs[k]} "*) continue ;; esac
+            seen+="$t${needs[k]} "
+            run_tests "$t" "$limit" "${needs[k]}" || { tail -n 20 "$at/test.log"; error "tests $t are red without a fault ($how)"; return 1; }
         done
     done
 }
 
 caught=0 missed=0
 plant() {
-    local k=$1 h text t red='' from=$SECONDS
+    local k=$1 h text t red='' from=$SECONDS need=${needs[$1]}
     for ((h = first[k]; h < first[k + 1]; h++)); do
-        printf '%s\n' "${hunk_file[h]}" >>"$at/planted"
+        printf '%s\n' "${hunk_file[h]}" | tee -a "$at/planted" >>"$at/planteddnnl"
         content "$at/tree/${hunk_file[h]}" text
         printf '%s%s%s' "${text%%"${hunk_old[h]}"*}" "${hunk_new[h]}" "${text#*"${hunk_old[h]}"}" \
             >"$at/tree/${hunk_file[h]}"
     done
-    if ! build; then
+    if ! build "$need"; then
         tail -n 15 "$at/build.log"
         error "fault ${names[k]} does not compile"
-    elif cmp -s "$at/obj/hone_test" "$at/hone_test.good"; then
+    elif cmp -s "$at/obj$need/hone_test" "$at/hone_test$need.good"; then
         error "fault ${names[k]} makes the same program: the changed code is not compiled, or means the same"
     else
         for t in ${tests[k]}; do
-            run_tests "$t" "${limits[k]}" || { red="$t $how"; break; }
+            run_tests "$t" "${limits[k]}" "$need" || { red="$t $how"; break; }
         done
         if [ -n "$red" ]; then
             caught=$((caught + 1))

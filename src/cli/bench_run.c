@@ -136,6 +136,7 @@ hone_status bench_step(struct bench *b, hone_err *err)
     hone_adamw_config adamw;
     hone_field_defaults(hone_adamw_fields(), &adamw);
     adamw.average = true;
+    adamw.max_norm = 1;
     if (finish(b, g, err) != HONE_OK)
         return err->code;
     b->optim = hone_optim_create(b->device, b->param, &adamw, err);
