@@ -119,8 +119,8 @@ print-%:
 SUB      = $(MAKE) --no-print-directory BUILD=$(BUILD)/$@
 SANITIZE = -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=
 SANENV   = ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
-# Suites that start threads. OpenMP and oneDNN are left out: ThreadSanitizer cannot see how they synchronise.
-TSAN_SUITES    ?= $(or $(shell grep -rl pthread_create test src/backend 2>/dev/null | \
+# Suites that start threads, or give a device several. OpenMP and oneDNN are left out: ThreadSanitizer cannot see how they synchronise.
+TSAN_SUITES    ?= $(or $(shell grep -rlE 'pthread_create|threads = [2-9]' test src/backend 2>/dev/null | \
                   xargs -r sed -n 's/^void suite_\([a-z0-9_]*\).struct check.*/\1/p'),base)
 AARCH64_SUITES ?= base random field text tensor safetensors safetensors_write sched sched_rows sched_chain ops graph program debug vmath elementwise edges record record_calls record_ops
 FUZZ_SECONDS   ?= 60
