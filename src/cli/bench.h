@@ -79,7 +79,7 @@ int64_t bench_allocations(void);
 
 struct bench_profile {
     hone_profile_row *rows;
-    int n_rows, n_program; /* the rows from n_program on are those of the optimiser's update */
+    int n_rows, n_program;      /* the rows from n_program on are those of the optimiser's update */
     hone_profile_event *events; /* of the last run */
     int64_t n_events;
     int runs;

@@ -129,11 +129,12 @@ static void arithmetic(struct check *c, struct kit *k)
 
 /* --- steps that are skipped, counts that are set --- */
 
-static void skips(struct check *c, struct kit *k)
+static void skips(struct check *c, struct kit *k, bool average)
 {
-    const hone_adamw_config o = {0.9, 0.99, 1e-8, 0.1, false, 1, true};
+    const hone_adamw_config o = {0.9, 0.99, 1e-8, 0.1, false, 1, average};
     const hone_optim_args a = {0.1, 1, 0.5};
-    if (!check_case(c, "a step with a gradient that is no number changes nothing and does not count"))
+    if (!check_case(c, "a step with a gradient that is no number changes nothing and does not count%s",
+                    average ? "" : ", no average"))
         return;
     hone_layout *l = layout(k);
     hone_store *param = hone_store_create(k->ctx, l, &k->err);
@@ -152,7 +153,7 @@ static void skips(struct check *c, struct kit *k)
         CHECK(c, isnan(r.grad_norm) == r.skipped);
         if (!r.skipped)
             plain_step(&s, gradients[step / 2], &o, &a);
-        all_same(c, opt, &s, true);
+        all_same(c, opt, &s, average);
     }
     CHECK_MSG(c, k->err.code == HONE_OK, "%s: %s", k->err.where, k->err.text);
     hone_optim_destroy(opt);
@@ -243,12 +244,56 @@ static void frozen(struct check *c, struct kit *k)
     hone_layout_destroy(l);
 }
 
+/* Three steps of a long group on `threads` threads; 5 stores, one behind the other. */
+static void steps_on(struct check *c, int threads, int64_t n, float *all)
+{
+    static const char *const roles[] = {"param", "grad", "m", "v", "average"};
+    const hone_adamw_config o = {0.9, 0.99, 1e-8, 0.1, false, 1, true};
+    struct kit k;
+    kit_open(&k, &(hone_ctx_options){.threads = threads});
+    hone_layout *l = hone_layout_create(k.ctx, &k.err);
+    hone_layout_add(l, "w", HONE_SHAPE(n), HONE_GROUP_DECAY, (hone_init){HONE_INIT_NORMAL, 2}, &k.err);
+    hone_store *param = hone_store_create(k.ctx, l, &k.err);
+    hone_store_init(param, 5, &k.err);
+    hone_optim *opt = hone_optim_create(k.cpu, param, &o, &k.err);
+    for (int step = 0; opt && step < 3; step++) {
+        for (int64_t i = 0; i < n; i++)
+            all[i] = (float)((i * 7 + step * 3) % 101 - 50) / 64;
+        hone_store_set(hone_optim_store(opt, "grad"), 0, all, (size_t)n, &k.err);
+        hone_optim_step(opt, &(hone_optim_args){0.1, 1, 0.5}, NULL, &k.err);
+    }
+    CHECK_MSG(c, k.err.code == HONE_OK, "%s: %s", k.err.where, k.err.text);
+    for (int r = 0; opt && r < 5; r++)
+        memcpy(all + r * n, hone_store_get(hone_optim_store(opt, roles[r]), 0), (size_t)n * sizeof *all);
+    hone_optim_destroy(opt);
+    hone_store_destroy(param);
+    hone_layout_destroy(l);
+    kit_close(&k, c);
+}
+
+static void long_group(struct check *c)
+{
+    enum { N = 40003 };
+    static float all[2][5 * N];
+    if (!check_case(c, "a long group: 3 threads as 1, gradients zero"))
+        return;
+    steps_on(c, 1, N, all[0]);
+    steps_on(c, 3, N, all[1]);
+    CHECK(c, !memcmp(all[0], all[1], sizeof all[0]));
+    for (int i = 0; i < N; i++)
+        if (all[0][N + i] < 0 || all[0][N + i] > 0)
+            CHECK_MSG(c, false, "gradient %d: %g", i, (double)all[0][N + i]);
+    CHECK(c, all[0][0] < all[0][4 * N] || all[0][0] > all[0][4 * N]); /* the average lags behind */
+}
+
 void suite_optim(struct check *c)
 {
     struct kit k;
     kit_open(&k, NULL);
     arithmetic(c, &k);
-    skips(c, &k);
+    skips(c, &k, true);
+    skips(c, &k, false);
+    long_group(c);
     resumes(c, &k);
     frozen(c, &k);
     if (check_case(c, "nothing leaks"))
