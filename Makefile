@@ -80,7 +80,7 @@ $(BUILD)/%.o: %.c $(BUILD)/.flags
 	$(Q)$(COMPILE) $(KFLAGS) -Iinclude -Isrc -Itest -MMD -MP -c -o $@ $<
 # Kernels: contraction and vectorisation, which change roundings; the order of sums stays as written.
 $(call obj,$(wildcard src/backend/cpu/*.c)): KFLAGS := $(if $(findstring -O2,$(CFLAGS)),-O3) -ffp-contract=fast -fno-math-errno \
-    -fno-trapping-math -fopenmp-simd -Wno-psabi
+    -fno-trapping-math -fopenmp-simd -Wno-psabi -Wno-pass-failed
 -include $(patsubst %.o,%.d,$(call obj,$(LIBSRC) $(CLISRC) $(TESTSRC)))
 
 test: $(BUILD)/hone_test test-examples test-cli

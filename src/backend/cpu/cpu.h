@@ -17,11 +17,6 @@ struct bk_dev {
 #define CPU_PRAGMA(x) _Pragma(#x)
 /* Iterations of the loop do not depend on each other; it becomes vector code. */
 #define CPU_SIMD CPU_PRAGMA(omp simd)
-#ifdef _OPENMP
-#define CPU_PARALLEL(io, n) CPU_PRAGMA(omp parallel for schedule(static) num_threads((io)->threads) if ((n) >= CPU_GRAIN))
-#else
-#define CPU_PARALLEL(io, n) (void)(io), (void)(n);
-#endif
 
 /* Items of a kernel, handed out to the team of the device in order; see base/team.h. */
 void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items);
