@@ -146,9 +146,9 @@ HONE_API void hone_gradients(hone_t loss, const hone_t *x, int n, hone_t *dx);
 typedef struct hone_device hone_device;
 
 /* "cpu" (kernels, oneDNN), or "record" (runs on the CPU and writes what a device would be asked).
- * The cpu's kernels use OpenMP with at most the context's threads. Set OMP_WAIT_POLICY=passive in the environment
- * before the program starts: a team that spins while it waits takes the cores from everything else (the program hone
- * does). */
+ * The cpu's kernels share the context's threads, which look for work for a tenth of a millisecond and sleep then;
+ * oneDNN uses OpenMP for what is left to it. Set OMP_WAIT_POLICY=passive in the environment before the program starts:
+ * a team that spins while it waits takes the cores from everything else (the program hone does). */
 HONE_API hone_device *hone_device_open(hone_ctx *ctx, const char *name, hone_err *err);
 HONE_API void hone_device_close(hone_device *d); /* after its programs */
 

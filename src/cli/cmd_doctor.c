@@ -96,7 +96,8 @@ static void libraries(void)
 #ifdef _OPENMP
     row("OpenMP", "present");
 #else
-    row("OpenMP", "absent: kernels use one core; apt-get install gcc && make CC=gcc (for clang: libomp-dev)");
+    row("OpenMP",
+        "absent: oneDNN's convolutions use one core; apt-get install gcc && make CC=gcc (for clang: libomp-dev)");
 #endif
 #ifdef HONE_PNG
     row("libpng", "present");

@@ -34,8 +34,8 @@ struct bk_kernel {
     /* Bit i of inplace[k]: result k may be the same memory as operand i (which then is of the same size and not used
      * afterwards). */
     unsigned inplace[OP_MAX_OUT];
-    /* Optional: what can be done once a program. `release` takes it back. Equal uses of a program share it: they run one
-     * at a time. */
+    /* Optional: what can be done once a program. `release` takes it back. Equal uses of a program share it: they run
+     * one at a time. */
     hone_status (*prepare)(struct bk_dev *dev, const struct op_call *c, int threads, void **state, hone_err *err);
     void (*release)(struct bk_dev *dev, void *state);
     /* Must not allocate, print or block. */

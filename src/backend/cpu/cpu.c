@@ -21,6 +21,18 @@ int cpu_team(int threads)
 #endif
 }
 
+enum cpu_vectors cpu_vectors(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw"))
+        return CPU_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return CPU_AVX2;
+#endif
+    return CPU_PLAIN;
+}
+
 void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items)
 {
     if (io->threads > 1)

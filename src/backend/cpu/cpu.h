@@ -18,6 +18,10 @@ struct bk_dev {
 /* Iterations of the loop do not depend on each other; it becomes vector code. */
 #define CPU_SIMD CPU_PRAGMA(omp simd)
 
+/* The widest vectors that this machine has, of those that kernels are compiled for. */
+enum cpu_vectors { CPU_PLAIN, CPU_AVX2, CPU_AVX512 };
+enum cpu_vectors cpu_vectors(void);
+
 /* Items of a kernel, handed out to the team of the device in order; see base/team.h. */
 void cpu_share(const struct bk_io *io, team_fn fn, void *arg, int32_t items);
 

@@ -250,11 +250,9 @@ REDUCERS(avx512, __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma")
 const struct cpu_reducer *cpu_reducer(enum cpu_by what)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw"))
-        return &reducers_avx512[what];
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &reducers_avx2[what];
+    const enum cpu_vectors v = cpu_vectors();
+    if (v != CPU_PLAIN)
+        return v == CPU_AVX512 ? &reducers_avx512[what] : &reducers_avx2[what];
 #endif
     return &reducers_plain[what];
 }

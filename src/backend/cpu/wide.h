@@ -35,10 +35,8 @@ WIDE_INLINE void wide_ask(const float *block)
     }                                                                                                                  \
     static cpu_range_fn name##_wide(void)                                                                              \
     {                                                                                                                  \
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&                                 \
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))                                  \
-            return name##_avx512;                                                                                      \
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? name##_avx2 : name##_plain;           \
+        const enum cpu_vectors v = cpu_vectors();                                                                      \
+        return v == CPU_AVX512 ? name##_avx512 : v == CPU_AVX2 ? name##_avx2 : name##_plain;                           \
     }
 #else
 #define WIDE(name)                                                                                                     \
