@@ -12,9 +12,9 @@
 
 #include "backend/cpu/conv_tile.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/turn16.h"
 #include "base/team.h"
 #include "op/conv_block.h"
-#include "tensor/bf16.h"
 
 struct shape {
     int64_t t, b, c, o, k, stride, pad, t_out, blocks;
@@ -23,7 +23,10 @@ struct shape {
     bool half;
 };
 
-enum { LANES_ARRAYS = 5 };
+enum {
+    LANES_ARRAYS = 5,
+    NEAR_CHANNELS = 256 /* 16 kilobytes of rows, and as many of weights */
+};
 
 /* Whole groups, and as many blocks as tiles take at once; two parts at least, more for the larger ones, so that a
  * thread which comes late finds some left. */
@@ -118,20 +121,36 @@ static size_t scratch(const struct op_call *c, int threads)
             conv_tile(&j, rows, 1, taps, half, same, first, last);                                                     \
     } while (0)
 
-/* Rows that no padding touches: one tap. `turned`: tiles of 16 rows, channel by channel. */
-VEC_INLINE void one_tap(struct conv_tile j, const float *turned, const int64_t t, const int n, const bool half)
+/* The tiles of 16 rows, for blocks [from, to): some input channels at a time, so that rows stay in the first-level
+ * cache while the blocks go by, and the weights of a block while the tiles do. */
+VEC_INLINE void turned(const struct work *w, int64_t b, int64_t from, int64_t to, const bool half)
 {
-    int64_t left = t;
-    for (; left > 8; left -= CB_LANES, turned += j.channels * CB_LANES) {
-        struct conv_tile q = j;
-        q.x = turned;
-        q.step = 1;
-        q.next = CB_LANES;
-        for (int b = 0; b < n; b++, q.w += j.block, q.y += VEC_LANES)
-            conv_tile(&q, 16, 1, 1, half, true, false, false);
-        j.x += CB_LANES * j.step;
-        j.y += CB_LANES * j.width;
+    const struct shape *s = &w->s;
+    const int64_t vector = CB_LANES * (half ? 2 : 4), block = s->c * vector, tiles = turned_tiles(s);
+    const int64_t most = tiles < 4 ? NEAR_CHANNELS / 2 / tiles * 2 : NEAR_CHANNELS / 4;
+    for (int64_t c = 0; c < s->c; c += most) {
+        const int64_t n = s->c - c < most ? s->c - c : most;
+        const char *first = (const char *)w->io->in[1] + c * vector;
+        for (int64_t o = from; o < to; o++)
+            for (int64_t i = 0; i < tiles; i++) {
+                const char *v = first + o * block, *behind = o + 1 < to ? v + block : first + from * block + n * vector;
+                const struct conv_tile j = {.channels = n,
+                                            .x = w->padded + ((b * tiles + i) * s->c + c) * CB_LANES,
+                                            .w = v,
+                                            .then = i + 1 < tiles ? v : behind,
+                                            .y = w->y + (i * CB_LANES * s->blocks + o) * CB_LANES,
+                                            .width = s->blocks * CB_LANES};
+                if (c)
+                    conv_turned(&j, half, true);
+                else
+                    conv_turned(&j, half, false);
+            }
     }
+}
+
+/* Rows that no padding touches: one tap. */
+VEC_INLINE void one_tap(struct conv_tile j, int64_t left, const int n, const bool half)
+{
     while (left > 0) {
         const int rows = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         if (rows == 8)
@@ -182,16 +201,17 @@ VEC_INLINE int directly(const struct work *w, int64_t b, int64_t o, int64_t left
     const struct shape *s = &w->s;
     const int64_t block = s->c * s->k * CB_LANES * (half ? 2 : 4), width = s->blocks * CB_LANES;
     const int n = blocks_at_once(s, left);
+    const int64_t done = turned_tiles(s) * CB_LANES;
     const struct conv_tile j = {.channels = s->c,
                                 .step = s->b * s->c,
                                 .next = 1,
-                                .x = (const float *)w->io->in[0] + b * s->c,
+                                .x = (const float *)w->io->in[0] + (done * s->b + b) * s->c,
                                 .w = (const char *)w->io->in[1] + o * block,
                                 .block = block,
-                                .y = w->y + o * CB_LANES,
+                                .y = w->y + done * width + o * CB_LANES,
                                 .width = width};
     if (s->k == 1)
-        one_tap(j, w->padded + b * turned_tiles(s) * CB_LANES * s->c, s->t, n, half);
+        one_tap(j, s->t - done, n, half);
     else if (s->k == 3)
         few_taps(j, s->t, n, 3, half);
     else
@@ -234,6 +254,11 @@ VEC_INLINE void from_padded(const struct work *w, int64_t b, int64_t o, const bo
 
 VEC_INLINE void convolve(const struct work *w, int64_t b, int64_t from, int64_t to, const bool wide, const bool half)
 {
+    const bool tiles = wide && w->direct && turned_tiles(&w->s) > 0;
+    if (tiles)
+        turned(w, b, from, to, half);
+    if (tiles && w->s.t <= turned_tiles(&w->s) * CB_LANES)
+        return;
     for (int64_t o = from; o < to;)
         if (wide && w->direct) {
             o += directly(w, b, o, to - o, half);
@@ -336,11 +361,26 @@ VEC_INLINE void finish(const struct work *w, int64_t b, int64_t from, int64_t to
     }
 }
 
+/* The activation as a constant: its numbers then stay in registers. */
+VEC_INLINE void finish_with(const struct work *w, int64_t b, int64_t from, int64_t to)
+{
+    const int64_t act = w->io->call->attr.i[CB_ACT];
+    if (act == CB_MISH)
+        finish(w, b, from, to, CB_MISH);
+    else if (act == CB_GELU_TANH)
+        finish(w, b, from, to, CB_GELU_TANH);
+    else if (act == CB_SILU)
+        finish(w, b, from, to, CB_SILU);
+    else if (act == CB_RELU)
+        finish(w, b, from, to, CB_RELU);
+    else
+        finish(w, b, from, to, CB_IDENTITY);
+}
+
 VEC_INLINE void do_part(const struct work *w, int32_t item, const bool wide)
 {
     const struct shape *s = &w->s;
     const int64_t from = item * s->part, to = from + s->part < s->blocks ? from + s->part : s->blocks;
-    const int64_t act = w->io->call->attr.i[CB_ACT];
     for (int64_t b = 0; b < s->b; b++) {
         if (s->half)
             convolve(w, b, from, to, wide, true);
@@ -348,10 +388,7 @@ VEC_INLINE void do_part(const struct work *w, int32_t item, const bool wide)
             convolve(w, b, from, to, wide, false);
         if (s->gamma)
             find_norm(w, from, to);
-        if (act == CB_MISH)
-            finish(w, b, from, to, CB_MISH);
-        else
-            finish(w, b, from, to, act);
+        finish_with(w, b, from, to);
     }
 }
 
@@ -404,24 +441,28 @@ static void copy_padded(const struct work *w)
 }
 
 /* Rows of time side by side, in tiles of 16; rows that are missing in the last are zeros. */
-static void turn_rows(const struct work *w)
+VEC_INLINE void turn_all(const struct work *w, const bool wide)
 {
     const struct shape *s = &w->s;
-    const int64_t tiles = turned_tiles(s);
+    const int64_t tiles = turned_tiles(s), step = s->b * s->c;
     for (int64_t b = 0; b < s->b; b++)
-        for (int64_t i = 0; i < tiles; i++) {
-            float *to = w->padded + (b * tiles + i) * s->c * CB_LANES;
-            const float *x = (const float *)w->io->in[0] + (i * CB_LANES * s->b + b) * s->c;
-            const int64_t left = s->t - i * CB_LANES, step = s->b * s->c;
-            for (int64_t c = 0; c < s->c; c++, to += CB_LANES)
-                if (left >= CB_LANES)
-                    for (int r = 0; r < CB_LANES; r++)
-                        to[r] = x[r * step + c];
-                else
-                    for (int r = 0; r < CB_LANES; r++)
-                        to[r] = r < left ? x[r * step + c] : 0;
-        }
+        for (int64_t i = 0; i < tiles; i++)
+            turn_rows16(w->padded + (b * tiles + i) * s->c * CB_LANES,
+                        (const float *)w->io->in[0] + i * CB_LANES * step + b * s->c, step, s->t - i * CB_LANES, s->c,
+                        wide);
 }
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma"))) static void turn_rows(const struct work *w)
+{
+    turn_all(w, true);
+}
+#else
+static void turn_rows(const struct work *w)
+{
+    turn_all(w, false);
+}
+#endif
 
 static hone_status conv_block_run(const struct bk_io *io, hone_err *err)
 {
@@ -449,27 +490,3 @@ static hone_status conv_block_run(const struct bk_io *io, hone_err *err)
 }
 
 const struct bk_kernel cpu_conv_block = {.op = "conv_block", .scratch = scratch, .run = conv_block_run};
-
-/* --- conv_pack --- */
-
-static hone_status conv_pack_run(const struct bk_io *io, hone_err *err)
-{
-    const int64_t *w = io->call->in[0].shape.dim;
-    const int64_t outs = (w[0] + CB_LANES - 1) / CB_LANES * CB_LANES, together = io->call->attr.i[CP_HALF] ? 2 : 1;
-    const float *x = io->in[0];
-    (void)err;
-    for (int64_t o = 0; o < outs; o++)
-        for (int64_t c = 0; c < w[1]; c++)
-            for (int64_t k = 0; k < w[2]; k++) {
-                const float v = o < w[0] ? x[(o * w[1] + c) * w[2] + k] : 0;
-                const int64_t vector = (o / CB_LANES * (w[1] / together) + c / together) * w[2] + k;
-                const int64_t to = (vector * CB_LANES + o % CB_LANES) * together + c % together;
-                if (together == 2)
-                    ((uint16_t *)io->out[0])[to] = bf16_of(v);
-                else
-                    ((float *)io->out[0])[to] = v;
-            }
-    return HONE_OK;
-}
-
-const struct bk_kernel cpu_conv_pack = {.op = "conv_pack", .run = conv_pack_run};
