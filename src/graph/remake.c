@@ -99,6 +99,7 @@ static void remake_value(struct pass *p, int32_t v, int32_t at)
 static void add_early(struct pass *p, const struct ir_node *n)
 {
     struct remake *r = p->user;
+    p->to->loop = 0; /* n may be what comes out of a chain; this does not belong to it */
     for (int k = 0; k < n->n_out; k++) {
         const int32_t v = n->out0 + k, adder = r->adder[v];
         if (adder < 0)

@@ -36,18 +36,16 @@ static bool is_signal(const struct pass *p, int32_t v)
     return t->dtype == HONE_F32 && t->shape.rank == 3;
 }
 
-/* The form of v with time first; v has rank 3. */
+/* The form of v with time first; v has rank 3. It is made where it is read first: a form of what comes from outside of
+ * a chain is hoisted before that chain, and can be read after it too. */
 static hone_t time_first(struct pass *p, int32_t v)
 {
     struct time *t = p->user;
     const int64_t *d = p->from->values[v].type.shape.dim;
     if (t->tbc[v] >= 0)
         return value(p, t->tbc[v]);
-    const int32_t loop = p->to->loop;
     hone_t x = value(p, p->map[v]);
-    p->to->loop = pass_maker(p, v)->loop; /* where the value itself is, so that it can be read wherever that can */
     hone_t y = d[2] == 1 ? hone_reshape(x, HONE_SHAPE(1, d[0], d[1])) : op_time_first(x);
-    p->to->loop = loop;
     t->tbc[v] = y.id;
     return y;
 }

@@ -60,7 +60,8 @@ static hone_status writes(const hone_graph *g, hone_err *err)
     return HONE_OK;
 }
 
-/* What is made in the body of a repeated chain from its step or state does not exist outside of it. */
+/* What is made in the body of a repeated chain from its step or state does not exist outside of it; what comes out of
+ * the chain, not inside. */
 static hone_status chains(const hone_graph *g, hone_err *err)
 {
     struct mem *m = &g->ctx->mem;
@@ -78,6 +79,9 @@ static hone_status chains(const hone_graph *g, hone_err *err)
                             "%s: a value from inside a repeated chain is used outside of it; return it instead",
                             n->def->name);
             dep = from ? from : dep;
+            const struct ir_node *maker = &g->nodes[g->values[n->in[k]].node];
+            if (maker->def == &op_loop_out && maker->loop == n->loop)
+                s = broken(g, n, "reads the result of the chain that it belongs to", err);
         }
         if (dep && n->def->flags & OP_EFFECT)
             s = err_set(err, HONE_E_ARG, g->scopes[n->scope].path,

@@ -5,6 +5,7 @@
 
 #include "graph/kit.h"
 #include "hone/random.h"
+#include "op/time_conv.h"
 
 static hone_t drawn(hone_graph *g, const char *name, hone_shape s)
 {
@@ -163,32 +164,171 @@ static void split_in_chain(hone_graph *g)
     hone_output(hone_chain(x, &(hone_chain_options){.steps = 5, .tables = &times, .n_tables = 1}, step, &obs), "y");
 }
 
+/* --- signals of a larger batch: x [6,6,8], laid out as [6,8,8] once a convolution has made it so --- */
+
+static hone_t signal(hone_graph *g)
+{
+    return conv(input(g, "x", HONE_SHAPE(6, 6, 8)), "one", 1, 1, 1);
+}
+
+static void signal_norms(hone_graph *g)
+{
+    hone_t a = norm(signal(g), 4), b = norm(conv(a, "two", 1, 1, 1), 2), c = norm(conv(b, "three", 1, 1, 1), 8), out[3];
+    hone_output(hone_mish(a), "alone");
+    hone_output(hone_silu(a), "with silu");
+    hone_output(hone_mish(b), "only mish");
+    hone_output(hone_mish(c), "and the norm");
+    hone_output(c, "the norm");
+    op_emit(&op_group_norm, 3,
+            (hone_t[]){conv(c, "four", 1, 1, 1), drawn(g, "gamma", HONE_SHAPE(8)), drawn(g, "beta", HONE_SHAPE(8))},
+            &(struct op_attr){.i = {4}, .f = {0.5}}, out);
+    hone_output(hone_mish(out[0]), "mish beside statistics");
+    hone_output(out[1], "mean");
+    hone_output(out[2], "rstd");
+}
+
+/* Gradients through norms: the mish is all that reads one, and not; something else adds to its gradient. */
+static void signal_gradients(hone_graph *g)
+{
+    static const char *const names[] = {"x", "w", "b", "gamma", "beta", "w2"};
+    hone_t p[6] = {input(g, "x", HONE_SHAPE(6, 6, 8)), input(g, "w", HONE_SHAPE(8, 6, 3)),
+                   input(g, "b", HONE_SHAPE(8)),       input(g, "gamma", HONE_SHAPE(8)),
+                   input(g, "beta", HONE_SHAPE(8)),    input(g, "w2", HONE_SHAPE(8, 8, 3))};
+    hone_t d[6], y = hone_conv1d(p[0], p[1], p[2], 1, 1, 1);
+    hone_t n = hone_group_norm(y, p[3], p[4], 4, 0.5), m = hone_mish(n);
+    hone_t z = hone_group_norm(hone_conv1d(m, p[5], HONE_NONE, 1, 1, 1), p[4], p[3], 2, 0.5), q = hone_mish(z);
+    hone_t r = hone_group_norm(hone_conv1d(q, p[5], HONE_NONE, 2, 1, 1), p[3], p[3], 2, 0.5);
+    hone_t loss =
+        hone_add(hone_sum(hone_square(r), HONE_AXES_ALL, false), hone_sum(hone_mul(z, q), HONE_AXES_ALL, true));
+    hone_gradients(hone_reshape(loss, HONE_SCALAR), p, 6, d);
+    for (int i = 0; i < 6; i++)
+        hone_output(d[i], names[i]);
+}
+
+/* What an elementwise operation may meet beside a signal. */
+static void signal_operands(hone_graph *g)
+{
+    static const struct {
+        const char *name;
+        hone_shape s;
+    } t[] = {{"a sample", {3, {6, 8, 1}}}, {"a time", {3, {6, 1, 8}}},      {"all samples", {3, {1, 8, 8}}},
+             {"a channel", {2, {8, 1}}},   {"a row of time", {1, {8}}},     {"channels and time", {2, {8, 8}}},
+             {"a number", {0, {0}}},       {"one of three", {3, {1, 1, 1}}}};
+    hone_t x = signal(g), y = x;
+    for (int i = 0; i < 8; i++) {
+        hone_t v = drawn(g, t[i].name, t[i].s);
+        y = i % 2 ? hone_mul(v, y) : hone_add(y, v);
+        hone_output(hone_sub(x, v), t[i].name);
+    }
+    hone_output(hone_where(hone_greater(x, y), x, hone_affine(y, 0.5, 0)), "chosen");
+    hone_output(hone_maximum(hone_tanh(y), hone_square(x)), "y");
+}
+
+static void signal_parts(hone_graph *g)
+{
+    static const char *const names[3][3] = {
+        {"concat 0", "slice 0", "pad 0"}, {"concat 1", "slice 1", "pad 1"}, {"concat 2", "slice 2", "pad 2"}};
+    hone_t x = signal(g), y = hone_silu(x);
+    for (int axis = 0; axis < 3; axis++) {
+        hone_output(hone_concat(3, (hone_t[]){x, y, x}, axis), names[axis][0]);
+        hone_output(hone_slice(y, axis, 1, 3), names[axis][1]);
+        hone_output(hone_pad(x, axis, 1, 2, 0.5), names[axis][2]);
+    }
+    hone_output(hone_permute(x, (const int[]){0, 2, 1}), "turned");
+    hone_output(hone_permute(y, (const int[]){2, 1, 0}), "turned otherwise");
+}
+
+static void signal_sums(hone_graph *g)
+{
+    static const char *const names[2][8] = {{"-", "b", "c", "bc", "t", "bt", "ct", "bct"},
+                                            {"-", "b+", "c+", "bc+", "t+", "bt+", "ct+", "bct+"}};
+    hone_t x = signal(g);
+    for (int keep = 0; keep < 2; keep++)
+        for (unsigned axes = 1; axes < 8; axes++)
+            hone_output(hone_sum(x, axes, keep), names[keep][axes]);
+    hone_output(hone_mean(x, HONE_AXIS(2), false), "mean");
+}
+
+static void signal_convolutions(hone_graph *g)
+{
+    hone_t x = signal(g), one = conv(input(g, "z", HONE_SHAPE(6, 6, 1)), "single", 1, 1, 1);
+    hone_output(hone_mish(one), "one time");
+    hone_output(conv(x, "dilated", 1, 2, 2), "dilated");
+    hone_output(conv(x, "strided", 2, 1, 1), "strided");
+    hone_output(conv(x, "valid", 1, 0, 1), "valid");
+    hone_output(conv(x, "wide", 3, 4, 1), "wide padding");
+    hone_output(hone_conv_transpose1d(x, drawn(g, "t", HONE_SHAPE(8, 5, 4)), drawn(g, "tb", HONE_SHAPE(5)), 2, 1, 0),
+                "twice");
+    hone_output(hone_conv_transpose1d(x, drawn(g, "u", HONE_SHAPE(8, 5, 2)), HONE_NONE, 3, 0, 1), "gaps");
+}
+
+/* `user` holds a signal from before the chain, which is read in it and after it. */
+static hone_t signal_step(void *user, hone_t x, const hone_t *rows)
+{
+    const hone_t before = *(hone_t *)user;
+    hone_t y = conv(hone_add(x, hone_mul(before, rows[0])), "inner", 1, 1, 1);
+    return hone_affine(hone_add(hone_mish(norm(y, 4)), before), 0.5, 0);
+}
+
+static void signal_chain(hone_graph *g)
+{
+    hone_t times = drawn(g, "times", HONE_SHAPE(5, 1)), before = hone_silu(input(g, "x", HONE_SHAPE(6, 8, 8)));
+    const hone_chain_options o = {.steps = 5, .tables = &times, .n_tables = 1};
+    hone_t y = hone_chain(input(g, "y", HONE_SHAPE(6, 8, 8)), &o, signal_step, &before);
+    hone_output(y, "y");
+    hone_output(conv(before, "after", 1, 1, 1), "after");
+    hone_output(hone_chain(hone_mish(conv(y, "between", 1, 1, 1)), &o, signal_step, &y), "again");
+}
+
 /* --- all of them --- */
 
 static const struct {
     const char *name;
     void (*build)(hone_graph *g);
     int fused; /* conv_blocks there must be at least; 0: there must be none; -1: never mind */
+    int laid;  /* time_convs, where the device has kernels for them */
 } graphs[] = {
-    {"a whole block", whole_block, 3},
-    {"inner values of a block are read", inner_values_read, -1},
-    {"statistics of its norm are read", statistics_read, -1},
-    {"a dilated convolution", dilated, 0},
-    {"a strided convolution", strided, 1},
-    {"a large batch", large_batch, 0},
-    {"sums that stretch an operand", sums_that_stretch, 5},
-    {"one step of time", film_of_one_step, -1},
-    {"concats before a block", concat_before, 3},
-    {"transposed convolutions", transposed, 2},
-    {"a concat along the last axis", split_last, -1},
-    {"a concat along another axis", split_other_axis, -1},
-    {"concats in a chain", split_in_chain, -1},
+    {"a whole block", whole_block, 3, 0},
+    {"inner values of a block are read", inner_values_read, -1, 0},
+    {"statistics of its norm are read", statistics_read, -1, 0},
+    {"a dilated convolution", dilated, 0, 0},
+    {"a strided convolution", strided, 1, 0},
+    {"a large batch", large_batch, 0, 1},
+    {"sums that stretch an operand", sums_that_stretch, 5, 0},
+    {"one step of time", film_of_one_step, -1, 0},
+    {"concats before a block", concat_before, 3, 0},
+    {"transposed convolutions", transposed, 2, 0},
+    {"a concat along the last axis", split_last, -1, 0},
+    {"a concat along another axis", split_other_axis, -1, 0},
+    {"concats in a chain", split_in_chain, -1, 0},
+    {"signals: norms", signal_norms, 0, 4},
+    {"signals: gradients", signal_gradients, 0, 8},
+    {"signals: operands", signal_operands, 0, 1},
+    {"signals: parts", signal_parts, 0, 1},
+    {"signals: sums", signal_sums, 0, 1},
+    {"signals: convolutions", signal_convolutions, 0, 7},
+    {"signals: chains", signal_chain, 0, 3},
 };
 
-/* Compiles with `o`, runs on drawn inputs, keeps all outputs; returns how many numbers, *blocks how many conv_blocks.
- */
+struct counts {
+    int blocks, laid; /* conv_block; time_conv, time_conv_data, time_conv_weight */
+};
+
+static struct counts count(const hone_program *p)
+{
+    struct counts n = {0, 0};
+    for (int32_t i = 0; i < p->plan.n_steps; i++) {
+        const struct plan_step *s = &p->plan.steps[i];
+        const struct op_def *d = s->kind == PLAN_RUN ? p->g->nodes[s->node].def : NULL;
+        n.blocks += d == &op_conv_block;
+        n.laid += d == &op_time_conv || d == &op_time_conv_data || d == &op_time_conv_weight;
+    }
+    return n;
+}
+
+/* Compiles with `o`, runs on drawn inputs, keeps all outputs; returns how many numbers. */
 static int outcome(struct check *c, struct kit *k, hone_graph *g, const hone_compile_options *o, float *out,
-                   int *blocks)
+                   struct counts *counts)
 {
     static float x[8][2048];
     const void *in[8];
@@ -208,48 +348,52 @@ static int outcome(struct check *c, struct kit *k, hone_graph *g, const hone_com
         for (int64_t j = 0; j < hone_numel(&t.shape); j++)
             out[n++] = y[j];
     }
-    *blocks = 0;
-    for (int32_t i = 0; ran && i < p->plan.n_steps; i++)
-        if (p->plan.steps[i].kind == PLAN_RUN)
-            *blocks += p->g->nodes[p->plan.steps[i].node].def == &op_conv_block;
+    *counts = ran ? count(p) : (struct counts){0, 0};
     hone_program_destroy(p);
     return n;
 }
 
-void suite_passes(struct check *c)
+static void plain_equals(struct check *c, struct kit *k, int i)
 {
     static const hone_compile_options plain = {.plain = true}, modes[] = {{.name = "as it is"}, {.debug = true}};
-    static float want[8192], got[8192];
-    struct kit k;
-    kit_open(&k, NULL);
-    for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
-        if (!check_case(c, "%s", graphs[i].name))
-            continue;
-        int blocks;
-        hone_graph *g = hone_graph_create(k.ctx, &k.err);
-        graphs[i].build(g);
-        const int n = outcome(c, &k, g, &plain, want, &blocks);
-        CHECK(c, n > 0 && blocks == 0);
-        for (int m = 0; m < 2; m++) {
-            float largest = 1, worst = 0;
-            int at = 0;
-            CHECK(c, outcome(c, &k, g, &modes[m], got, &blocks) == n);
-            CHECK_MSG(c, graphs[i].fused < 0 || (graphs[i].fused ? blocks >= graphs[i].fused : blocks == 0),
-                      "%d blocks", blocks);
-            for (int q = 0; q < n; q++) {
-                largest = fmaxf(largest, fabsf(want[q]));
-                if (!(fabsf(got[q] - want[q]) <= worst)) {
-                    worst = fabsf(got[q] - want[q]);
-                    at = q;
-                }
+    static float want[16384], got[16384];
+    struct counts counts;
+    hone_graph *g = hone_graph_create(k->ctx, &k->err);
+    graphs[i].build(g);
+    const int n = outcome(c, k, g, &plain, want, &counts);
+    CHECK(c, n > 0 && n <= 16384 && counts.blocks == 0 && counts.laid == 0);
+    for (int m = 0; m < 2; m++) {
+        float largest = 1, worst = 0;
+        int at = 0;
+        CHECK(c, outcome(c, k, g, &modes[m], got, &counts) == n);
+        CHECK_MSG(c, graphs[i].fused < 0 || (graphs[i].fused ? counts.blocks >= graphs[i].fused : counts.blocks == 0),
+                  "%d blocks", counts.blocks);
+#ifdef HONE_DNNL
+        CHECK_MSG(c, graphs[i].laid ? counts.laid >= graphs[i].laid : counts.laid == 0, "%d laid out", counts.laid);
+#endif
+        for (int q = 0; q < n; q++) {
+            largest = fmaxf(largest, fabsf(want[q]));
+            if (!(fabsf(got[q] - want[q]) <= worst)) {
+                worst = fabsf(got[q] - want[q]);
+                at = q;
             }
-            CHECK_MSG(c, worst <= 1e-5f * largest, "number %d: %g, should be %g", at, (double)got[at],
-                      (double)want[at]);
         }
-        hone_graph_destroy(g);
+        CHECK_MSG(c, worst <= 1e-5f * largest, "number %d: %g, should be %g", at, (double)got[at], (double)want[at]);
     }
-    if (check_case(c, "nothing leaks"))
-        kit_close(&k, c);
-    else
-        kit_close(&k, &(struct check){.open = 1});
+    hone_graph_destroy(g);
+}
+
+void suite_passes(struct check *c)
+{
+    for (int threads = 1; threads <= 3; threads++) {
+        struct kit k;
+        kit_open(&k, &(hone_ctx_options){.threads = threads});
+        for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
+            if (check_case(c, "%s, %d threads", graphs[i].name, threads))
+                plain_equals(c, &k, (int)i);
+        if (check_case(c, "nothing leaks, %d threads", threads))
+            kit_close(&k, c);
+        else
+            kit_close(&k, &(struct check){.open = 1});
+    }
 }
