@@ -1,7 +1,8 @@
 /* Fusion for decisions: a convolution with the norm, activation, FiLM and residual that follow it becomes one
  * conv_block, time first, with its weights packed in the prepare segment; so does a dense layer of a few rows with
- * activation and residual, as a convolution of one tap whose time is the rows. Only where weights are fixed (inference)
- * and the batch is small: such a step is bound by reading weights, and every value between blocks is a few kilobytes.
+ * activation, gate and residual, as a convolution of one tap whose time is the rows. Only where weights are fixed
+ * (inference) and the batch is small: such a step is bound by reading weights, and every value between blocks is a few
+ * kilobytes.
  *
  * Values exist in up to two forms: as the graph has them, [B, C, T], and time first, [T, B, C]. A form is made when it
  * is asked for; fused blocks ask for time first, so nothing is permuted between them. */
@@ -140,10 +141,32 @@ static bool per_channel(const struct pass *p, int32_t s, int32_t v)
            b->dim[2] != 1;
 }
 
+/* Operand of a gate: one row beside the rows of v. */
+static bool one_row(const struct pass *p, int32_t s, int32_t v)
+{
+    const hone_shape *a = &p->from->values[s].type.shape, *b = &p->from->values[v].type.shape;
+    return a->rank > 0 && b->rank > 0 && rows_of(a) == 1 && a->dim[a->rank - 1] == b->dim[b->rank - 1];
+}
+
+/* act(dense layer) * gate, operands in either order. */
+static bool match_gate(const struct pass *p, int32_t v, bool root, struct match *m)
+{
+    const struct ir_node *n = pass_maker(p, v);
+    const struct match before = *m;
+    for (int k = 0; n->def == &op_mul && (root || p->uses[v] == 1) && k < 2; k++) {
+        m->scale = n->in[1 - k];
+        if (one_row(p, m->scale, n->in[k]) && match_act(p, n->in[k], false, m) && m->linear)
+            return true;
+        *m = before;
+    }
+    return match_act(p, v, root, m);
+}
+
 /* act(...) * scale + shift, operands in either order. */
 static bool match_film(const struct pass *p, int32_t v, bool root, struct match *m)
 {
     const struct ir_node *n = pass_maker(p, v);
+    const struct match before = *m;
     for (int i = 0; n->def == &op_add && (root || p->uses[v] == 1) && i < 2; i++) {
         const struct ir_node *mul = only(p, n->in[i], &op_mul);
         if (!mul || !per_channel(p, n->in[1 - i], v))
@@ -151,10 +174,12 @@ static bool match_film(const struct pass *p, int32_t v, bool root, struct match 
         for (int k = 0; k < 2; k++)
             if (per_channel(p, mul->in[1 - k], v)) {
                 m->scale = mul->in[1 - k], m->shift = n->in[1 - i];
-                return match_act(p, mul->in[k], false, m);
+                if (match_act(p, mul->in[k], false, m) && !m->linear) /* of a dense layer these would be rows */
+                    return true;
+                *m = before;
             }
     }
-    return match_act(p, v, root, m);
+    return match_gate(p, v, root, m);
 }
 
 static bool match_block(const struct pass *p, const struct ir_node *n, struct match *m)
@@ -209,12 +234,17 @@ static hone_t rows(struct pass *p, int32_t v)
 static hone_t emit_linear(struct pass *p, const struct match *m, int32_t y)
 {
     const int64_t *w = p->from->values[m->w].type.shape.dim;
-    hone_t in[4] = {rows(p, m->x), pack(p, hone_reshape((hone_t){p->to, p->map[m->w]}, HONE_SHAPE(w[0], w[1], 1))),
+    hone_t in[6] = {rows(p, m->x), pack(p, hone_reshape((hone_t){p->to, p->map[m->w]}, HONE_SHAPE(w[0], w[1], 1))),
                     m->bias >= 0 ? (hone_t){p->to, p->map[m->bias]} : hone_full(p->to, HONE_SHAPE(w[0]), 0)};
     int n = 3;
+    if (m->scale >= 0) {
+        in[n++] = hone_reshape((hone_t){p->to, p->map[m->scale]}, HONE_SHAPE(1, w[0]));
+        in[n++] = hone_full(p->to, HONE_SHAPE(1, w[0]), 0);
+    }
     if (m->residual >= 0)
         in[n++] = rows(p, m->residual);
-    struct op_attr a = {.i = {[CB_STRIDE] = 1, [CB_OUT] = w[0], [CB_ACT] = m->act, [CB_RESIDUAL] = n > 3}};
+    struct op_attr a = {.i = {[CB_STRIDE] = 1, [CB_OUT] = w[0], [CB_ACT] = m->act}};
+    a.i[CB_FILM] = m->scale >= 0, a.i[CB_RESIDUAL] = m->residual >= 0;
     hone_t out = take_block(p, n, in, &a);
     return out.g ? hone_reshape(out, p->from->values[y].type.shape) : out;
 }

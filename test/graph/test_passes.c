@@ -128,6 +128,57 @@ static void transposed(hone_graph *g)
                     t[i].name);
 }
 
+/* --- dense layers: x [B,5,6] -> [B,5,8] --- */
+
+static hone_t dense(hone_t x, const char *name)
+{
+    const int64_t last = hone_type_of(x).shape.dim[hone_type_of(x).shape.rank - 1];
+    return hone_linear(x, drawn(x.g, name, HONE_SHAPE(8, last)), HONE_NONE);
+}
+
+static void gated(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(1, 5, 6)), gate = input(g, "gate", HONE_SHAPE(1, 1, 8));
+    hone_t y = input(g, "residual", HONE_SHAPE(1, 5, 8));
+    hone_output(hone_add(y, hone_mul(dense(x, "one"), gate)), "residual before");
+    hone_output(hone_add(hone_mul(hone_reshape(gate, HONE_SHAPE(8)), hone_gelu_tanh(dense(x, "two"))), y), "behind");
+    hone_output(hone_mul(gate, hone_silu(dense(hone_reshape(x, HONE_SHAPE(5, 6)), "three"))), "none");
+    hone_output(hone_mul(dense(hone_slice(x, 1, 1, 1), "four"), dense(hone_slice(x, 1, 2, 1), "five")), "of both");
+    hone_t read = hone_mul(dense(x, "six"), gate);
+    hone_output(read, "gated");
+    hone_output(hone_add(read, y), "gated, more");
+}
+
+/* One number a row, one of each number, one row of each sample, one number alone; and a layer that is itself stretched.
+ */
+static void gates_that_stretch(hone_graph *g)
+{
+    static const struct {
+        const char *name;
+        hone_shape s;
+    } t[] = {{"rows", {3, {1, 5, 1}}}, {"all", {2, {5, 8}}}, {"samples", {3, {2, 1, 8}}}, {"a number", {0, {0}}}};
+    hone_t x = input(g, "x", HONE_SHAPE(2, 5, 6)), y = input(g, "residual", HONE_SHAPE(2, 5, 8));
+    for (int i = 0; i < 4; i++)
+        hone_output(hone_add(y, hone_mul(dense(x, t[i].name), input(g, t[i].name, t[i].s))), t[i].name);
+    hone_t narrow = hone_linear(x, drawn(g, "narrow", HONE_SHAPE(1, 6)), drawn(g, "bias", HONE_SHAPE(1)));
+    hone_output(hone_add(hone_mul(narrow, input(g, "row", HONE_SHAPE(8))), y), "stretched");
+}
+
+/* What is FiLM behind a convolution: rows here. */
+static void film_of_rows(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 5, 6)), a = input(g, "a", HONE_SHAPE(2, 5, 1));
+    hone_output(film(hone_relu(dense(x, "one")), a, input(g, "b", HONE_SHAPE(2, 5, 1))), "y");
+}
+
+static void activated(hone_graph *g)
+{
+    static hone_t (*const f[])(hone_t) = {hone_mish, hone_silu, hone_relu, hone_gelu_tanh};
+    hone_t x = input(g, "x", HONE_SHAPE(5, 6));
+    for (int i = 0; i < 4; i++)
+        hone_output(f[i](dense(x, (const char *[]){"m", "s", "r", "g"}[i])), (const char *[]){"1", "2", "3", "4"}[i]);
+}
+
 /* --- dense layers on concats of what changes unequally often --- */
 
 static void split_last(hone_graph *g)
@@ -298,6 +349,10 @@ static const struct {
     {"one step of time", film_of_one_step, -1, 0},
     {"concats before a block", concat_before, 3, 0},
     {"transposed convolutions", transposed, 2, 0},
+    {"gates of dense layers", gated, 5, 0},
+    {"gates that stretch an operand", gates_that_stretch, 5, 0},
+    {"scale and shift of rows", film_of_rows, 1, 0},
+    {"activations of dense layers", activated, 4, 0},
     {"a concat along the last axis", split_last, -1, 0},
     {"a concat along another axis", split_other_axis, -1, 0},
     {"concats in a chain", split_in_chain, -1, 0},

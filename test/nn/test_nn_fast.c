@@ -164,7 +164,8 @@ static void look_dit(struct check *c, const struct job *j, hone_program *const *
               "%d silu, %d sin, %d norms", in_loop(p[1], "silu"), in_loop(p[1], "sin"), in_loop(p[1], "layer_norm"));
     CHECK_MSG(c, in_loop(p[1], "rotary_attention") == 2 && in_loop(p[1], "permute") == 0, "%d attentions",
               in_loop(p[1], "rotary_attention"));
-    CHECK_MSG(c, in_loop(p[1], "mul") == 2 * 2 + (j->batch > 1 ? 5 : 0), "%d mul", in_loop(p[1], "mul"));
+    CHECK_MSG(c, in_loop(p[1], "mul") == (j->batch > 1 ? 2 * 2 + 5 : 0), "%d mul", in_loop(p[1], "mul"));
+    CHECK_MSG(c, in_loop(p[1], "add") == (j->batch > 1 ? 2 * 2 + 5 : 0) + 1, "%d add", in_loop(p[1], "add"));
 }
 
 static void dit(struct check *c, int width, int batch)
