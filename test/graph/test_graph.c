@@ -99,6 +99,23 @@ static hone_t body(void *user, hone_t x, const hone_t *rows)
     return hone_mul(x, hone_affine(rows[0], 2, 0));
 }
 
+/* A pass that puts what reads the result of a chain into that chain is seen: it would be hoisted before its loop. */
+static void verifier_of_chains(struct check *c, struct kit *k)
+{
+    if (!check_case(c, "verifier: a chain reads its own result"))
+        return;
+    hone_graph *g = hone_graph_create(k->ctx, &k->err);
+    hone_t rows = hone_const(g, HONE_F32, HONE_SHAPE(2), (const float[]){1, 2}), x = hone_const_f32(g, 3);
+    hone_t y = hone_chain(x, &(hone_chain_options){.steps = 2, .tables = &rows, .n_tables = 1}, body, NULL);
+    hone_output(hone_affine(y, 2, 0), "y");
+    struct ir_node *last = &g->nodes[g->n_nodes - 1];
+    hone_err e = {0};
+    CHECK(c, last->loop == 0 && ir_verify(g, &e) == HONE_OK);
+    last->loop = g->n_loops;
+    CHECK(c, ir_verify(g, &e) == HONE_E_STATE && strstr(e.text, "chain that it belongs to"));
+    hone_graph_destroy(g);
+}
+
 static void gradients(struct check *c, struct kit *k)
 {
     const float table[4] = {0.5f, 1.5f, 0.25f, 3};
@@ -181,6 +198,7 @@ void suite_graph(struct check *c)
     kit_open(&k, NULL);
     building(c, &k);
     verifier(c, &k);
+    verifier_of_chains(c, &k);
     gradients(c, &k);
     if (check_case(c, "nothing leaks"))
         kit_close(&k, c);

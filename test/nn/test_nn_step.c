@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "graph/kit.h"
+#include "graph/pass.h"
+#include "graph/store.h"
 #include "hone/nn.h"
 
 struct job {
@@ -12,7 +14,7 @@ struct job {
     hone_layout *layout;
     hone_nn nn;
     const char *net, *widths;
-    int batch, horizon;
+    int batch, horizon, threads;
 };
 
 union config {
@@ -57,12 +59,12 @@ static int count(const hone_program *p, const char *op)
 
 static void run(struct job *j, hone_program *p, hone_store *param, hone_store *grad)
 {
-    float x[9 * 16 * 3], cond[90], t[9];
-    for (int i = 0; i < 9 * 16 * 3; i++)
+    float x[16 * 16 * 3], cond[160], t[16];
+    for (int i = 0; i < 16 * 16 * 3; i++)
         x[i] = sinf((float)i);
-    for (int i = 0; i < 90; i++)
+    for (int i = 0; i < 160; i++)
         cond[i] = cosf((float)i);
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 16; i++)
         t[i] = (float)(11 * i);
     hone_store *s[2] = {0};
     s[hone_program_role(p, "param")] = param;
@@ -87,13 +89,14 @@ static void compare(struct check *c, const hone_store *a, const hone_store *b)
     }
 }
 
-static void both_ways(struct check *c, const char *net, const char *widths, int batch, int horizon, bool debug)
+static void both_ways(struct check *c, struct job j, bool debug)
 {
-    struct job j = {.net = net, .widths = widths, .batch = batch, .horizon = horizon};
+    const int batch = j.batch, horizon = j.horizon;
+    const char *widths = j.widths;
     struct kit *k = &j.k;
     hone_program *p[2];
     hone_store *grad[2] = {0};
-    kit_open(k, NULL);
+    kit_open(k, &(hone_ctx_options){.threads = j.threads});
     j.layout = hone_layout_create(k->ctx, &k->err);
     hone_graph *g = step_graph(&j);
     for (int i = 0; i < 2; i++)
@@ -135,21 +138,89 @@ static void both_ways(struct check *c, const char *net, const char *widths, int 
     kit_close(k, c);
 }
 
+static bool takes(void *user, const struct op_call *c)
+{
+    const hone_device *d = user;
+    return d->def->find(c) != NULL;
+}
+
+/* The passes before the last one; owns the result. */
+static hone_graph *but_the_last(struct kit *k, const hone_graph *from)
+{
+    hone_graph *shared = pass_share(from, &k->err);
+    hone_graph *fused = shared ? pass_fuse(shared, takes, k->cpu, false, &k->err) : NULL;
+    hone_graph *laid = fused ? pass_time(fused, takes, k->cpu, &k->err) : NULL;
+    hone_graph *g = laid ? pass_share(laid, &k->err) : NULL;
+    hone_graph_destroy(shared);
+    hone_graph_destroy(fused);
+    hone_graph_destroy(laid);
+    return g;
+}
+
+/* A step in which cheap values are made again, against one in which they wait: the same bits in less memory. */
+static void made_again(struct check *c)
+{
+    struct job j = {.net = "unet", .widths = "64,128,256", .batch = 16, .horizon = 16};
+    struct kit *k = &j.k;
+    hone_program *p[2] = {0};
+    hone_store *grad[2] = {0};
+    int changed = 0;
+    kit_open(k, NULL);
+    j.layout = hone_layout_create(k->ctx, &k->err);
+    hone_graph *g = step_graph(&j), *kept = but_the_last(k, g),
+               *again = kept ? pass_remake(kept, &changed, &k->err) : NULL;
+    for (int i = 0; again && i < 2; i++)
+        p[i] = hone_compile(k->cpu, i ? again : kept, &(hone_compile_options){.plain = true}, &k->err);
+    hone_store *param = k->err.code == HONE_OK ? hone_store_create(k->ctx, j.layout, &k->err) : NULL;
+    if (param)
+        hone_store_init(param, 3, &k->err);
+    for (int i = 0; param && i < 2; i++) {
+        grad[i] = hone_store_create(k->ctx, j.layout, &k->err);
+        run(&j, p[i], param, grad[i]);
+    }
+    if (CHECK_MSG(c, k->err.code == HONE_OK && grad[1], "%s: %s", k->err.where, k->err.text)) {
+        const size_t floats = (size_t)layout_floats(j.layout);
+        const double less = (double)hone_program_plan(p[1]).transient, all = (double)hone_program_plan(p[0]).transient;
+        CHECK(c, changed > 0);
+        CHECK(c, *(const float *)hone_result(p[0], 0) == *(const float *)hone_result(p[1], 0));
+        CHECK(c, !memcmp(grad[0]->slab, grad[1]->slab, floats * sizeof(float)));
+        CHECK_MSG(c, less <= 0.8 * all, "%g bytes of %g", less, all);
+    }
+    for (int i = 0; i < 2; i++) {
+        hone_program_destroy(p[i]);
+        hone_store_destroy(grad[i]);
+    }
+    hone_store_destroy(param);
+    hone_graph_destroy(g);
+    hone_graph_destroy(kept);
+    hone_graph_destroy(again);
+    hone_layout_destroy(j.layout);
+    kit_close(k, c);
+}
+
 void suite_nn_step(struct check *c)
 {
     static const struct {
         const char *net, *widths;
         int batch, horizon;
         bool debug;
-    } t[] = {{"unet", "64,128,256", 5, 16, false},
-             {"unet", "8,12,16", 9, 16, false},
-             {"unet", "8,12,16", 9, 16, true},
-             {"unet", "16,20", 7, 6, true},
-             {"unet", "12", 6, 1, false},
-             {"mlp", NULL, 9, 4, false},
-             {"dit", NULL, 6, 8, false}};
+        int threads;
+    } t[] = {{"unet", "64,128,256", 5, 16, false, 2}, {"unet", "8,12,16", 9, 16, false, 1},
+             {"unet", "8,12,16", 9, 16, false, 3},    {"unet", "8,12,16", 9, 16, true, 2},
+             {"unet", "16,20", 7, 6, true, 3},        {"unet", "16,20", 7, 6, false, 5},
+             {"unet", "12", 6, 1, false, 1},          {"unet", "12", 6, 1, false, 3},
+             {"mlp", NULL, 9, 4, false, 2},           {"dit", NULL, 6, 8, false, 3}};
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
-        if (check_case(c, "%s %s, batch %d, horizon %d%s: laid out equals plain", t[i].net,
-                       t[i].widths ? t[i].widths : "", t[i].batch, t[i].horizon, t[i].debug ? ", checked" : ""))
-            both_ways(c, t[i].net, t[i].widths, t[i].batch, t[i].horizon, t[i].debug);
+        if (check_case(c, "%s %s, batch %d, horizon %d, %d threads%s: laid out equals plain", t[i].net,
+                       t[i].widths ? t[i].widths : "", t[i].batch, t[i].horizon, t[i].threads,
+                       t[i].debug ? ", checked" : ""))
+            both_ways(c,
+                      (struct job){.net = t[i].net,
+                                   .widths = t[i].widths,
+                                   .batch = t[i].batch,
+                                   .horizon = t[i].horizon,
+                                   .threads = t[i].threads},
+                      t[i].debug);
+    if (check_case(c, "values made again: the same bits in less memory"))
+        made_again(c);
 }
