@@ -140,10 +140,15 @@ VEC_INLINE void turned(const struct work *w, int64_t b, int64_t from, int64_t to
                                             .then = i + 1 < tiles ? v : behind,
                                             .y = w->y + (i * CB_LANES * s->blocks + o) * CB_LANES,
                                             .width = s->blocks * CB_LANES};
-                if (c)
-                    conv_turned(&j, half, true);
+                const bool few = s->t - i * CB_LANES <= 12;
+                if (few && c)
+                    conv_turned(&j, 12, half, true);
+                else if (few)
+                    conv_turned(&j, 12, half, false);
+                else if (c)
+                    conv_turned(&j, CB_LANES, half, true);
                 else
-                    conv_turned(&j, half, false);
+                    conv_turned(&j, CB_LANES, half, false);
             }
     }
 }

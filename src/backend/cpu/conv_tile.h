@@ -77,28 +77,29 @@ VEC_INLINE void conv_tile(const struct conv_tile *j, const int rows, const int b
             *(mem_vec *)(j->y + r * j->width + b * VEC_LANES) = a[r * blocks + b];
 }
 
-/* One tap, one block, 16 rows that stand side by side: x [channels, 16]. `add`: to what is in y. */
-VEC_INLINE void conv_turned(const struct conv_tile *j, const bool half, const bool add)
+/* One tap, one block, `rows` rows of 16 that stand side by side: x [channels, 16]. `add`: to what is in y. */
+VEC_INLINE void conv_turned(const struct conv_tile *j, const int rows, const bool half, const bool add)
 {
     vec a[VEC_LANES];
     const float *x = j->x;
     const char *w = j->w, *ahead = w + TILE_AHEAD * sizeof(vec);
     const int64_t vectors = j->channels / (half ? 2 : 1);
+    const int64_t step = VEC_LANES * (half ? 2 : 1);
     int64_t n = vectors > TILE_AHEAD ? vectors - TILE_AHEAD : 0;
-    for (int r = 0; r < VEC_LANES; r++)
+    for (int r = 0; r < rows; r++)
         a[r] = add ? vec_load(j->y + r * j->width) : (vec){0};
     for (int part = 0; part < 2; part++, n = vectors - n, ahead = j->then)
-        for (int64_t i = 0; i < n; i++, w += sizeof(vec), ahead += sizeof(vec)) {
+        for (int64_t i = 0; i < n; i++, w += sizeof(vec), ahead += sizeof(vec), x += step) {
             const vec v = vec_load((const float *)w), low = half ? vec_low_half(v) : v;
             __builtin_prefetch(ahead);
             CPU_PRAGMA(GCC unroll 16)
-            for (int r = 0; r < VEC_LANES; r++, x++)
-                a[r] += low * *x;
+            for (int r = 0; r < rows; r++)
+                a[r] += low * x[r];
             CPU_PRAGMA(GCC unroll 16)
-            for (int r = 0; half && r < VEC_LANES; r++, x++)
-                a[r] += vec_high_half(v) * *x;
+            for (int r = 0; half && r < rows; r++)
+                a[r] += vec_high_half(v) * x[VEC_LANES + r];
         }
-    for (int r = 0; r < VEC_LANES; r++)
+    for (int r = 0; r < rows; r++)
         *(mem_vec *)(j->y + r * j->width) = a[r];
 }
 
