@@ -54,25 +54,25 @@ hone_status bench_peak_flops(struct bench *b, double *gflops, hone_err *err)
 
 #if defined(__GNUC__)
 typedef float vec __attribute__((vector_size(64)));
-enum { STEP = 8 * 16 }; /* floats of one turn: eight sums hide the latency of an addition */
+enum { STEP = 8 * 16, AHEAD = 16 }; /* floats of one turn; vectors that are asked for before they are needed */
 
+/* Four streams of a quarter each, which a core fetches faster than one; eight sums hide the latency of an addition. */
 static inline __attribute__((always_inline)) float sum(const float *p, size_t n)
 {
-    vec a = {0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
-    for (const vec *v = (const vec *)(const void *)p, *end = v + n / 16; v < end; v += 8) {
-        a += v[0];
-        b += v[1];
-        c += v[2];
-        d += v[3];
-        e += v[4];
-        f += v[5];
-        g += v[6];
-        h += v[7];
-    }
-    a += b + c + d + e + f + g + h;
+    const size_t quarter = n / 64;
+    vec a[8] = {0};
+    for (const vec *v = (const vec *)(const void *)p, *end = v + quarter; v < end; v += 2)
+        for (int k = 0; k < 4; k++) {
+            __builtin_prefetch(v + k * quarter + AHEAD);
+            __builtin_prefetch(v + k * quarter + AHEAD + 1);
+            a[2 * k] += v[k * quarter];
+            a[2 * k + 1] += v[k * quarter + 1];
+        }
+    for (int k = 1; k < 8; k++)
+        a[0] += a[k];
     float all = 0;
     for (int i = 0; i < 16; i++)
-        all += a[i];
+        all += a[0][i];
     return all;
 }
 #else

@@ -62,7 +62,7 @@ VEC_INLINE void conv_tile(const struct conv_tile *j, const int rows, const int b
             CPU_PRAGMA(GCC unroll 4)
             for (int b = 0; b < blocks; b++) {
                 v[b] = vec_load((const float *)(w + b * j->block));
-                if (rows == 8) /* one block lies behind the other */
+                if (rows >= 4) /* one block lies behind the other */
                     __builtin_prefetch(w + b * j->block + TILE_AHEAD * sizeof(vec));
                 low[b] = vec_low_half(v[b]);
                 high[b] = vec_high_half(v[b]);
