@@ -92,7 +92,6 @@ static void compare(struct check *c, const hone_store *a, const hone_store *b)
 static void both_ways(struct check *c, struct job j, bool debug)
 {
     const int batch = j.batch, horizon = j.horizon;
-    const char *widths = j.widths;
     struct kit *k = &j.k;
     hone_program *p[2];
     hone_store *grad[2] = {0};
@@ -118,7 +117,7 @@ static void both_ways(struct check *c, struct job j, bool debug)
         CHECK_MSG(c, small || after.transient <= before.transient, "%zu bytes, %zu without", after.transient,
                   before.transient);
 #ifdef HONE_DNNL
-        if (widths)
+        if (j.widths)
             CHECK_MSG(c,
                       count(p[1], "conv1d") + count(p[1], "conv1d_data_grad") + count(p[1], "conv1d_weight_grad") +
                               count(p[1], "group_norm") + count(p[1], "group_norm_grad") ==
@@ -184,7 +183,11 @@ static void made_again(struct check *c)
         CHECK(c, changed > 0);
         CHECK(c, *(const float *)hone_result(p[0], 0) == *(const float *)hone_result(p[1], 0));
         CHECK(c, !memcmp(grad[0]->slab, grad[1]->slab, floats * sizeof(float)));
+#ifdef HONE_DNNL
         CHECK_MSG(c, less <= 0.8 * all, "%g bytes of %g", less, all);
+#else /* norms that are not laid out are not made again */
+        CHECK_MSG(c, less <= 0.95 * all, "%g bytes of %g", less, all);
+#endif
     }
     for (int i = 0; i < 2; i++) {
         hone_program_destroy(p[i]);
