@@ -93,8 +93,12 @@ hone_status bench_profile_write(const struct bench_profile *p, const char *path,
 void bench_profile_print(struct bench *b, const struct bench_profile *p, FILE *f);
 void bench_ops_print(struct bench *b, const struct bench_profile *p, double peak, double gbs, FILE *f);
 
+/* ms of a decision that are no products: norms, activations and residuals, normalisers, the sampler. */
+hone_status bench_rest(struct bench *b, const struct bench_profile *profile, double *ms, hone_err *err);
+
 struct bench_result {
     struct bench_timing time;
+    double rest_ms; /* of a decision */
     double floor_ms, gflops, peak_gflops, read_gbs, load;
     size_t arena_bytes, peak_bytes;
     hone_plan_info plan;

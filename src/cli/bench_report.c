@@ -19,6 +19,8 @@ void bench_json(const struct bench *b, const struct bench_result *r, FILE *f)
     fprintf(f, " \"ms_p50\": %.6g, \"ms_p99\": %.6g, \"ms_min\": %.6g, \"ms_mean\": %.6g,\n", r->time.p50, r->time.p99,
             r->time.min, r->time.mean);
     fprintf(f, " \"floor_ms\": %.6g, \"ratio\": %.4g,\n", r->floor_ms, ratio(r));
+    if (!strcmp(b->o.what, "decision"))
+        fprintf(f, " \"rest_ms\": %.4g, \"rest_share\": %.4g,\n", r->rest_ms, r->rest_ms / r->time.p50);
     fprintf(f, " \"gflops\": %.4g, \"peak_gflops\": %.4g, \"read_gbs\": %.4g,\n", r->gflops, r->peak_gflops,
             r->read_gbs);
     fprintf(f,
@@ -49,6 +51,9 @@ void bench_table(const struct bench *b, const struct bench_result *r, FILE *f)
     fprintf(f, "  %-12s median %.3f ms, 99 %% below %.3f, least %.3f, mean %.3f (%d runs)\n", "time", r->time.p50,
             r->time.p99, r->time.min, r->time.mean, r->time.repeats);
     fprintf(f, "  %-12s %.3f ms; the median is %.2f times as long\n", "floor", r->floor_ms, ratio(r));
+    if (!strcmp(b->o.what, "decision"))
+        fprintf(f, "  %-12s %.3f ms, %.1f %%: norms, activations, normalisers, sampler\n", "no products", r->rest_ms,
+                100 * r->rest_ms / r->time.p50);
     fprintf(f, "  %-12s %.1f GFLOP/s of %.1f; reading %.1f GB/s\n", "speed", r->gflops, r->peak_gflops, r->read_gbs);
     fprintf(f, "  %-12s %.2f MiB planned, %.2f used; values of a run %.2f, at once alive %.2f; in all at most %.2f\n",
             "memory", (double)r->plan.bytes / mib, (double)r->arena_bytes / mib, (double)r->plan.transient / mib,

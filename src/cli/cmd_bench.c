@@ -134,7 +134,7 @@ static hone_status measure(struct bench *b, struct bench_result *r, struct bench
     r->floor_ms =
         step ? step_floor(p, work, r->peak_gflops, r->read_gbs) : decision_floor(p, r->peak_gflops, r->read_gbs);
     r->gflops = r->time.p50 > 0 ? 1e-6 * work / r->time.p50 : 0;
-    return HONE_OK;
+    return step ? HONE_OK : bench_rest(b, p, &r->rest_ms, err);
 }
 
 static void report(struct bench *b, const struct bench_result *r, const struct bench_profile *p)
