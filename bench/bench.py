@@ -104,9 +104,10 @@ class Peer:
     """PyTorch in one mode, made ready once, that measures whenever it is asked to."""
 
     def __init__(self, a: argparse.Namespace, python: str, what: str, net: str, batch: int, threads: int, mode: str):
-        self.label, self.error = mode, ""
+        self.label, self.error = "older" if python == a.older else mode, ""
         words = [python, str(PEER), what, "--serve", "--net", net, "--batch", str(batch), "--threads", str(threads)]
         words += ["--mode", mode] + (["--seconds", "0.3", "--repeats", "3"] if a.quick else [])
+        words += ["--no-memory"] if self.label == "older" else []
         pipe = subprocess.PIPE
         log(f"  torch {mode}: getting ready")
         self.process = subprocess.Popen(
@@ -162,6 +163,8 @@ def group(
     """hone with the flags of each of its variants, and the peers, in turn; a list of rows of the page."""
     log(f"{what} {net}, batch {batch}, threads {threads}")
     peers = [Peer(a, p, what, net, batch, threads, m) for p in a.pythons for m in modes]
+    if what == "step" and modes and a.older:
+        peers.append(Peer(a, a.older, what, net, batch, threads, "eager"))
     seen: dict[str, list[dict]] = {}
     errors = {p.label: p.error for p in peers if p.error}
     hone: dict[str, list[dict]] = {name: [] for name in flags_of}
@@ -262,6 +265,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--quick", action="store_true", help="short runs, to see that everything works")
     p.add_argument("--force", action="store_true", help="also while others use the machine")
     p.add_argument("--torch-python", default=sys.executable, help="the interpreter that has torch")
+    p.add_argument("--older", default="", help="another interpreter, with PyTorch 1.13, for the training step")
     a = p.parse_args()
     a.rounds = a.rounds or (1 if a.quick else 3)
     return a
@@ -276,7 +280,9 @@ def main() -> int:
         if not version:
             log(f"PyTorch is not here, so hone is timed alone; to set it beside: {PIP}")
         a.pythons = [a.torch_python] if version else []
-        data = {"machine": machine(a, [version] if version else []), "rows": []}
+        older = torch_version(a.older) if a.older else None
+        a.older = a.older if older else ""
+        data = {"machine": machine(a, [v for v in (version, older) if v]), "rows": []}
         a.raw.parent.mkdir(parents=True, exist_ok=True)
         try:
             for rows in itertools.chain(decisions(a), steps(a)):

@@ -11,14 +11,16 @@ NOTES = "Written by hand; the script keeps what stands here.\n"
 # What is wanted.
 FLOOR = {"unet": 1.3, "mlp": 1.4, "dit": 1.4}  # median of a decision over its floor, one thread
 TAIL = 1.5  # 99th percentile over median
+REST = 0.06  # of a decision of the U-Net: what is no product
 DECISION_FASTER = 8.0  # than the fastest mode of PyTorch, U-Net
 GEMM_SHARE = {1: 0.75, 2: 0.60}  # of the speed of matrix products, by threads, at STEP_BATCH
-STEP_FASTER = 1.5
+STEP_FASTER, OLDER_FASTER = 1.5, 3.0  # than the newest PyTorch, than 1.13
 STEP_BATCH, SMALL, LARGE = 256, 64, 1024
 SAMPLE_GROWTH = 1.25  # time a sample, LARGE over SMALL
 MEMORY_SHARE = 0.60  # of PyTorch's peak
 
-MODES = ["eager", "compile", "compile-loop", "script"]
+MODES = ["eager", "compile", "compile-loop", "script", "older"]  # older: PyTorch 1.13, eager
+NOT_JUDGED = ("script", "older")
 MIB = 1 << 20
 
 
@@ -73,6 +75,14 @@ def long_name(row: dict) -> str:
 # ---------------------------------------------------------------------- decisions
 
 
+def rest_of(row: dict, v: Verdicts) -> list[str]:
+    """Norms, activations, normalisers, the sampler: their share of the median."""
+    share = row["hone"].get("rest_share")
+    judged = row["net"] == "unet" and row["threads"] == 1 and row["weights"] == "f32"
+    target = v.judge(f"{long_name(row)}: share beside products", share, REST, ".1%") if judged else "–"
+    return ["–" if share is None else f"{share:.1%}", target]
+
+
 def decision_floor(rows: list[dict], v: Verdicts) -> str:
     out = []
     for r in rows:
@@ -83,9 +93,9 @@ def decision_floor(rows: list[dict], v: Verdicts) -> str:
         tail = h["ms_p99"] / h["ms_p50"]
         out.append([name_of(r), str(h["steps"]), ms(h["ms_p50"]), ms(h["ms_p99"]), ms(h["ms_min"]), ms(h["floor_ms"]),
                     f"{h['ratio']:.2f}", floor, f"{tail:.2f}",
-                    v.judge(f"{name}: p99 / p50", tail, TAIL, ".2f")])
+                    v.judge(f"{name}: p99 / p50", tail, TAIL, ".2f"), *rest_of(r, v)])
     head = ["network, weights", "steps", "p50 ms", "p99 ms", "least ms", "floor ms", "p50 / floor", "target",
-            "p99 / p50", "target"]
+            "p99 / p50", "target", "beside products", "target"]
     return table(head, out)
 
 
@@ -94,10 +104,12 @@ def beside_torch(rows: list[dict], v: Verdicts, limit: float, judged: Callable[[
     modes = sorted({m for r in rows for m in r["torch"]}, key=MODES.index)
     out = []
     for r in rows:
-        ratio, over_all = faster_by(r, [m for m in modes if m != "script"]), faster_by(r, modes)
+        ratio, over_all = faster_by(r, [m for m in modes if m not in NOT_JUDGED]), faster_by(r, modes)
         verdict = "–"
         if judged(r):
             verdict = v.judge(f"{long_name(r)}: faster than PyTorch", ratio, limit, ".1f", least=True)
+        if "older" in r["torch"]:
+            v.judge(f"{long_name(r)}: faster than PyTorch 1.13", faster_by(r, ["older"]), OLDER_FASTER, ".1f", least=True)
         times = [ms(r["torch"][m]["ms_p50"]) if m in r["torch"] else "–" for m in modes]
         line = [name_of(r), ms(r["hone"]["ms_p50"]), *times, f"{ratio:.1f}" if ratio else "–", verdict]
         out.append(line + ([f"{over_all:.1f}" if over_all else "–"] if "script" in modes else []))
@@ -156,7 +168,7 @@ def step_memory(rows: list[dict], v: Verdicts) -> str:
     out = []
     for r in rows:
         h = r["hone"]
-        peaks = {m: t["peak_bytes"] for m, t in r["torch"].items() if t.get("peak_bytes")}
+        peaks = {m: t["peak_bytes"] for m, t in r["torch"].items() if t.get("peak_bytes") and m != "older"}
         least = min(peaks.values(), default=None)
         share = h["planned_bytes"] / least if least else None
         target = v.judge(f"{name_of(r)}: memory over PyTorch's", share, MEMORY_SHARE, ".0%")

@@ -162,7 +162,11 @@ class Training:
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         with torch.no_grad():
-            torch._foreach_lerp_(self.average, self.parameters, 1e-3)
+            if hasattr(torch, "_foreach_lerp_"):
+                torch._foreach_lerp_(self.average, self.parameters, 1e-3)
+            else:  # before 2.1
+                torch._foreach_mul_(self.average, 1 - 1e-3)
+                torch._foreach_add_(self.average, self.parameters, alpha=1e-3)
 
     def peak_bytes(self) -> int:
         """The most bytes that a step holds at once beside parameters, gradients, moments and average.
