@@ -420,12 +420,11 @@ static team_fn widest(bool *wide)
 {
     *wide = false;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw")) {
+    if (cpu_vectors() == CPU_AVX512) {
         *wide = true;
         return part_avx512;
     }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (cpu_vectors() == CPU_AVX2)
         return part_avx2;
 #endif
     return part_plain;

@@ -181,10 +181,9 @@ static void part_plain(void *work, int32_t item)
 static team_fn widest(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw"))
+    if (cpu_vectors() == CPU_AVX512)
         return part_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (cpu_vectors() == CPU_AVX2)
         return part_avx2;
 #endif
     return part_plain;
