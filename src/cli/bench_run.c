@@ -167,8 +167,8 @@ hone_status bench_once(struct bench *b, uint64_t i, hone_err *err)
 
 static double products(const hone_graph *g)
 {
-    static const struct op_def *const counted[] = {&op_linear, &op_matmul, &op_conv1d, &op_conv_transpose1d,
-                                                   &op_attention};
+    static const struct op_def *const counted[] = {&op_linear,           &op_matmul,    &op_conv1d,
+                                                   &op_conv_transpose1d, &op_attention, &op_rotary_attention};
     hone_type in[OP_MAX_IN], out[OP_MAX_OUT];
     double sum = 0;
     for (int i = 0; i < g->n_nodes; i++)
