@@ -24,7 +24,8 @@ int main(int argc, char **argv)
     return red;
 }
 END_C
-printf '$(BUILD)/hone_test: src/a.c\n\t@mkdir -p $(BUILD)\n\t$(CC) $(CFLAGS) -DDNNL=$(DNNL) -o $@ $<\n' >Makefile
+: >src/build.c # a file, not a folder that was built
+printf '$(BUILD)/hone_test: src/a.c src/build.c\n\t@mkdir -p $(BUILD)\n\t$(CC) $(CFLAGS) -DDNNL=$(DNNL) -o $@ $<\n' >Makefile
 printf 'print-DNNL:\n\t@cat here\n' >>Makefile
 echo 1 >here
 fault() { printf 'fault %s\nabout a\ntests %s/\nlimit 2\nfile src/a.c\n- %s\n+ %s\n' "$@" >>dev/faults/a.faults; }
