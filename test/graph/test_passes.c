@@ -256,6 +256,27 @@ static void signal_gradients(hone_graph *g)
         hone_output(d[i], names[i]);
 }
 
+/* The gradient of an activation goes out, so it cannot live inside of the norm's. */
+static void signal_inner_gradient(hone_graph *g)
+{
+    hone_t n = norm(signal(g), 4), dy = input(g, "dy", HONE_SHAPE(6, 8, 8));
+    hone_output(hone_mish(n), "y");
+    hone_output(op_emit(&op_mish_grad, 2, (hone_t[]){n, dy}, &(struct op_attr){0}, NULL), "d");
+}
+
+/* Two norms that are one, of which each result is read. */
+static void equal_norms(hone_graph *g)
+{
+    hone_t x = input(g, "x", HONE_SHAPE(2, 8, 8)), sum = hone_const_f32(g, 0), out[3];
+    for (int i = 0; i < 2; i++) {
+        hone_t in[3] = {hone_silu(x), drawn(g, "gamma", HONE_SHAPE(8)), drawn(g, "beta", HONE_SHAPE(8))};
+        op_emit(&op_group_norm, 3, in, &(struct op_attr){.i = {4}, .f = {0.5}}, out);
+        sum = hone_add(sum, hone_sum(hone_affine(out[1], 1 + i, 0), HONE_AXES_ALL, false));
+        hone_output(out[i], i ? "mean" : "y");
+    }
+    hone_output(hone_mul(out[2], sum), "rstd");
+}
+
 /* What an elementwise operation may meet beside a signal. */
 static void signal_operands(hone_graph *g)
 {
@@ -358,6 +379,8 @@ static const struct {
     {"concats in a chain", split_in_chain, -1, 0},
     {"signals: norms", signal_norms, 0, 4},
     {"signals: gradients", signal_gradients, 0, 8},
+    {"signals: a gradient inside of a norm", signal_inner_gradient, 0, 1},
+    {"norms that are one", equal_norms, 0, 0},
     {"signals: operands", signal_operands, 0, 1},
     {"signals: parts", signal_parts, 0, 1},
     {"signals: sums", signal_sums, 0, 1},
@@ -438,8 +461,39 @@ static void plain_equals(struct check *c, struct kit *k, int i)
     hone_graph_destroy(g);
 }
 
+/* A value that depends on the step alone, of 256 KiB: a table for all of 64 steps would have 16 MiB. */
+static hone_t large_step(void *user, hone_t x, const hone_t *rows)
+{
+    (void)user;
+    hone_t large = hone_mul(hone_full(x.g, HONE_SHAPE(256, 256), 0.5f), rows[0]);
+    return hone_add(x, hone_mean(hone_mul(large, x), HONE_AXES_ALL, false));
+}
+
+static void lifting_is_bounded(struct check *c)
+{
+    struct kit k;
+    float rows[64] = {1, 2, 3}, x = 4;
+    const float want = 4 * 1.5f * 2 * 2.5f; /* x (1 + r / 2) in each step, 0 in those after the third */
+    kit_open(&k, NULL);
+    hone_graph *g = hone_graph_create(k.ctx, &k.err);
+    hone_t table = hone_const(g, HONE_F32, HONE_SHAPE(64), rows);
+    const hone_chain_options o = {.steps = 64, .tables = &table, .n_tables = 1};
+    hone_output(hone_chain(input(g, "x", HONE_SCALAR), &o, large_step, NULL), "y");
+    hone_program *p = hone_compile(k.cpu, g, NULL, &k.err);
+    if (CHECK_MSG(c, kit_run(&k, p, (const void *[]){&x}, NULL, 0), "%s: %s", k.err.where, k.err.text)) {
+        const float y = *(const float *)hone_result(p, 0);
+        CHECK_MSG(c, fabsf(y - want) <= 1e-5f * want, "%g, should be %g", (double)y, (double)want);
+        CHECK_MSG(c, hone_program_plan(p).bytes < 4 << 20, "%zu bytes", hone_program_plan(p).bytes);
+    }
+    hone_program_destroy(p);
+    hone_graph_destroy(g);
+    kit_close(&k, c);
+}
+
 void suite_passes(struct check *c)
 {
+    if (check_case(c, "lifting is bounded"))
+        lifting_is_bounded(c);
     for (int threads = 1; threads <= 3; threads++) {
         struct kit k;
         kit_open(&k, &(hone_ctx_options){.threads = threads});

@@ -1,6 +1,7 @@
 /* Values that are made again instead of kept, and gradients that are added at once: the same results, and only where it
  * can be. Values of 64 KiB, for smaller ones are always kept. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/kit.h"
@@ -69,7 +70,7 @@ static void nothing_written(hone_graph *g, hone_layout *l)
 
 static hone_t read_inside(void *user, hone_t x, const hone_t *rows)
 {
-    return hone_affine(hone_add(x, hone_mul(*(hone_t *)user, rows[0])), 0.5, 0);
+    return hone_affine(hone_add(hone_mul(x, rows[0]), *(hone_t *)user), 0.5, 0);
 }
 
 static void read_in_a_chain(hone_graph *g, hone_layout *l)
@@ -184,8 +185,39 @@ static void plain_equals(struct check *c, int which, int threads)
     kit_close(&j.k, c);
 }
 
+/* Gradients that are all there before the first is added, as a backward pass makes them: they do not wait. */
+static void added_at_once(struct check *c)
+{
+    enum { N = 10 };
+    struct kit k;
+    hone_t d[N];
+    char name[8];
+    kit_open(&k, NULL);
+    hone_layout *l = hone_layout_create(k.ctx, &k.err);
+    hone_graph *g = hone_graph_create(k.ctx, &k.err);
+    hone_t h = source(g);
+    for (int i = 0; i < N; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        hone_layout_add(l, name, HONE_SHAPE(ROWS, WIDE), HONE_GROUP_PLAIN, (hone_init){HONE_INIT_ZERO, 0}, &k.err);
+        h = hone_softmax(h, 1);
+        d[i] = hone_softmax(hone_affine(h, 3, 0), 0);
+    }
+    for (int i = 0; i < N; i++)
+        hone_accumulate(d[i], "grad", l, i);
+    const size_t one = ROWS * WIDE * sizeof(float);
+    hone_program *p = hone_compile(k.cpu, g, NULL, &k.err);
+    if (CHECK_MSG(c, p != NULL, "%s: %s", k.err.where, k.err.text))
+        CHECK_MSG(c, hone_program_plan(p).transient < 6 * one, "%zu bytes", hone_program_plan(p).transient);
+    hone_program_destroy(p);
+    hone_graph_destroy(g);
+    hone_layout_destroy(l);
+    kit_close(&k, c);
+}
+
 void suite_remake(struct check *c)
 {
+    if (check_case(c, "gradients are added at once"))
+        added_at_once(c);
     for (int threads = 1; threads <= 3; threads += 2)
         for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++)
             if (check_case(c, "%s, %d threads", graphs[i].name, threads))

@@ -51,8 +51,8 @@ static void same_kernels(struct check *c, int threads)
         if (p) {
             CHECK(c, alike(p, &op_matmul, 0, 2) && !alike(p, &op_matmul, 0, 1) && !alike(p, &op_matmul, 0, 3));
             CHECK(c, alike(p, &op_sum, 0, 2) + alike(p, &op_sum, 1, 2) + alike(p, &op_sum, 0, 1) == 1);
-            for (int i = 1; i < 4; i++) /* f32 to i32, to bool, and back from each */
-                CHECK_MSG(c, !alike(p, &op_cast, 0, i), "%d", i);
+            for (int i = 0; i < 16; i++) /* f32 to i32, to bool, and back from each */
+                CHECK_MSG(c, alike(p, &op_cast, i / 4, i % 4) == (i / 4 == i % 4), "%d, %d", i / 4, i % 4);
             CHECK(c, step_of(p, &op_matmul, 0)->like == step_of(p, &op_matmul, 0) - p->plan.steps);
         }
         hone_program_destroy(p);
