@@ -78,7 +78,7 @@ static void read_in_a_chain(hone_graph *g, hone_layout *l)
     hone_t rows = hone_const(g, HONE_F32, HONE_SHAPE(3), (const float[]){1, 2, 3});
     hone_t v = hone_silu(source(g)), h = much(v);
     hone_t y = hone_chain(h, &(hone_chain_options){.steps = 3, .tables = &rows, .n_tables = 1}, read_inside, &v);
-    hone_output(hone_mul(much(y), v), "y");
+    hone_output(hone_mul(much(much(y)), v), "y");
     hone_accumulate(hone_sum(y, HONE_AXIS(0), false), "s", l, 0);
 }
 
