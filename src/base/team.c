@@ -125,7 +125,8 @@ struct team *team_create(hone_ctx *ctx, int threads, hone_err *err)
     t->threads = threads;
     atomic_flag_clear(&t->busy);
     int bad = pthread_mutex_init(&t->lock, NULL);
-    bad = bad ? bad : pthread_cond_init(&t->wake, NULL);
+    if (!bad && (bad = pthread_cond_init(&t->wake, NULL)) != 0)
+        pthread_mutex_destroy(&t->lock);
     if (bad) {
         err_set(err, HONE_E_DEVICE, "team", "no lock from the system (error %d)", bad);
         mem_free(&ctx->mem, t);

@@ -36,6 +36,11 @@ static bool read_options(struct bench_options *o, const struct words *w, hone_er
         return false;
     }
     o->bf16 = w->weights && !strcmp(w->weights, "bf16");
+    if (o->bf16 && (step || o->plain)) {
+        err_set(err, HONE_E_CONFIG, "--weights", "bf16 is for weights that a decision packs; %s",
+                step ? "a training step has f32" : "--plain packs none");
+        return false;
+    }
     o->net = bench_net_find(w->net ? w->net : "unet", err);
     if (!o->net) {
         err->code = HONE_E_CONFIG;

@@ -18,6 +18,9 @@ enum { CONV_STRIDE, CONV_PADDING, CONV_DILATION, CONV_EXTENT };
 int64_t op_conv_length(const int64_t *attr, int64_t l, int64_t k);
 /* Refuses attributes out of range. */
 hone_status op_conv_check(const struct op_call *c, hone_err *err);
+/* Pairs of a result and a tap that meet the signal of l elements, not its padding (dilation 1). Operations that leave
+ * padding out count their products by these; the others by all. */
+int64_t op_conv_pairs(int64_t m, int64_t taps, int64_t l, int64_t stride, int64_t padding);
 struct op_cost op_conv_cost(const struct op_call *c, int64_t products);
 
 /* The three; `attr` is taken from the use that is differentiated or expanded, EXTENT from l and k. */

@@ -46,6 +46,15 @@ struct op_cost op_conv_cost(const struct op_call *c, int64_t products)
     return k;
 }
 
+int64_t op_conv_pairs(int64_t m, int64_t taps, int64_t l, int64_t stride, int64_t padding)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t k = 0; k < taps; k++)
+            n += stride * i + k >= padding && stride * i + k - padding < l;
+    return n;
+}
+
 int64_t op_conv_row_count(const int64_t *attr, int64_t l)
 {
     return (l + 2 * attr[CONV_PADDING] + attr[CONV_STRIDE] - 1) / attr[CONV_STRIDE];

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "op/conv.h"
+
 #include "op/op.h"
 
 struct parts {
@@ -174,7 +176,8 @@ static struct op_cost cost(const struct op_call *c)
     struct op_cost k = {0};
     if (!find_parts(c, &p))
         return k;
-    k.flops = 2.0 * (double)(p.t_out * p.b * p.o) * (double)(p.c * p.k);
+    k.flops = 2.0 * (double)op_conv_pairs(p.t_out, p.k, p.t, c->attr.i[CB_STRIDE], c->attr.i[CB_PAD]) *
+              (double)(p.b * p.o * p.c);
     for (int i = 0; i < c->n_in; i++)
         k.bytes += (double)hone_dtype_size(c->in[i].dtype) * (double)op_numel(&c->in[i]);
     k.bytes += 4.0 * (double)op_numel(&c->out[0]);

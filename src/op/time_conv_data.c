@@ -44,8 +44,10 @@ static void expand(const struct op_use *u, hone_t *out)
 
 static struct op_cost cost(const struct op_call *c)
 {
-    const int64_t *w = c->in[1].shape.dim;
-    return op_conv_cost(c, op_numel(&c->in[0]) * w[0] * w[1]);
+    const int64_t *w = c->in[1].shape.dim, *a = c->attr.i;
+    return op_conv_cost(
+        c, op_conv_pairs(c->in[0].shape.dim[0], w[0], c->out[0].shape.dim[0], a[TC_STRIDE], a[TC_PADDING]) *
+               c->in[0].shape.dim[1] * w[1] * w[2]);
 }
 
 #define A(stride, padding, t)                                                                                          \

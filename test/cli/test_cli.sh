@@ -150,6 +150,8 @@ bench="$hone bench"
     expect 2 "unet, mlp, dit" $bench decision --net lstm
     expect 2 "wants f32 or bf16" $bench decision --weights f16
     expect 2 "a training step has none" $bench step --steps 3
+    expect 2 "a training step has f32" $bench step --weights bf16
+    expect 2 "--plain packs none" $bench decision --plain --weights bf16
     expect 2 "--batch wants" $bench step --batch 0
     expect 2 "did you mean --repeats" $bench step --repeat 3
     expect 1 "nosuch/t.json: cannot be written" $bench decision --net mlp --repeats 1 --force --profile "$tmp/nosuch/t.json"
