@@ -4,9 +4,11 @@
 hone and its peers take turns, round by round, so that a change of the machine's mood meets all of them; the page shows
 medians of the rounds. Uses the standard library only, and installs nothing. Without torch hone is timed alone.
 
-    make bench                              all of it, about twenty minutes; wants an idle machine
-    python3 bench/bench.py --quick --out /tmp/page.md --only decision
+    make bench                              all of it, about fifteen minutes; wants an idle machine
+    python3 bench/bench.py --quick --out page.md --only decision
     python3 bench/bench.py --from build/bench.json     writes the page again from the figures of an earlier run
+
+A run that is not whole (--only, --threads, --quick) wants --out, and keeps its figures beside that page.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import itertools
 import json
 import os
 import platform
+import select
+import shlex
 import statistics
 import subprocess
 import sys
@@ -28,6 +32,7 @@ import page
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER = ROOT / "bench" / "peers" / "torch_peer.py"
+PAGE = ROOT / "docs" / "performance.md"
 PIP = "pip install torch numpy"
 
 DECISIONS = [("unet", ["f32", "bf16"]), ("mlp", ["f32"]), ("dit", ["f32"])]
@@ -39,7 +44,7 @@ DECISION_MODES = {"unet": ["eager", "script", "compile"], "dit": ["eager", "scri
 DECISION_MODES["mlp"] = ["eager", "script", "compile", "compile-loop"]
 STEP_MODES = ["eager", "compile"]
 BUSY_SHARE, BUSY_TRIES, BUSY_WAIT = 0.1, 60, 5.0  # nothing is timed while others use the machine
-RUN_SECONDS = 600
+RUN_SECONDS = 600  # for one answer of a program; compiling takes minutes
 
 
 def log(text: str) -> None:
@@ -51,7 +56,11 @@ class Failed(Exception):
 
 
 def environment(threads: int) -> dict[str, str]:
-    """The same for all: OpenMP waits as it does by default, and has as many threads as are asked for."""
+    """As many threads as are asked for, and none of the caller's own settings of OpenMP and MKL.
+
+    How threads wait is left to each program: PyTorch's wait as its OpenMP does by default; hone sets
+    OMP_WAIT_POLICY=passive for itself, as it always does.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "KMP_", "MKL_"))}
     return {**env, "OMP_NUM_THREADS": str(threads)}
 
@@ -90,53 +99,95 @@ def run_hone(a: argparse.Namespace, what: str, net: str, batch: int, threads: in
     if a.force:
         words.append("--force")
     for i in range(BUSY_TRIES):
-        r = subprocess.run(words, env=environment(threads), capture_output=True, text=True, timeout=RUN_SECONDS)
+        try:
+            r = subprocess.run(words, env=environment(threads), capture_output=True, text=True, timeout=RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{' '.join(words)}: no end within {RUN_SECONDS} s") from None
+        except OSError as e:
+            raise Failed(f"{a.hone}: {e.strerror}; make builds it") from None
         if r.returncode == 0:
-            return json.loads(r.stdout)
+            found = parsed(r.stdout)
+            if "ms_p50" not in found:
+                raise Failed(f"{' '.join(words)}: prints no figures")
+            return found
         if "other processes use" not in r.stderr:
             break
         if i + 1 < BUSY_TRIES:
             time.sleep(BUSY_WAIT)
-    raise Failed(r.stderr.strip() or f"{' '.join(words)}: exit {r.returncode}")
+    raise Failed(" ".join(r.stderr.split()) or f"{' '.join(words)}: exit {r.returncode}")
+
+
+def parsed(text: str | bytes) -> dict:
+    """The JSON object that is all of the text; empty where it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Peer:
     """PyTorch in one mode, made ready once, that measures whenever it is asked to."""
 
     def __init__(self, a: argparse.Namespace, python: str, what: str, net: str, batch: int, threads: int, mode: str):
-        self.label, self.error = "older" if python == a.older else mode, ""
+        self.label, self.error, self.unread = "older" if python == a.older else mode, "", b""
         words = [python, str(PEER), what, "--serve", "--net", net, "--batch", str(batch), "--threads", str(threads)]
         words += ["--mode", mode] + (["--seconds", "0.3", "--repeats", "3"] if a.quick else [])
         words += ["--no-memory"] if self.label == "older" else []
         pipe = subprocess.PIPE
-        log(f"  torch {mode}: getting ready")
-        self.process = subprocess.Popen(
-            words, env=environment(threads), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
-        )
+        try:  # without buffers of Python's, which select would not see
+            self.process = subprocess.Popen(
+                words, env=environment(threads), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0
+            )
+        except OSError as e:
+            raise Failed(f"{python}: {e.strerror}") from None
+
+    def get_ready(self) -> None:
+        log(f"  torch {self.label}: getting ready")
         self.error = self.answer().get("error", "")
 
     def answer(self) -> dict:
-        line = self.process.stdout.readline()
-        try:
-            return json.loads(line)
-        except ValueError:
-            return {"error": f"ended with {self.process.wait(timeout=10)} and without an answer"}
+        """The next answer; what else a library prints is passed over. A process that gives none is ended."""
+        end = time.monotonic() + RUN_SECONDS
+        while True:
+            line, newline, rest = self.unread.partition(b"\n")
+            if newline:
+                self.unread = rest
+                found = parsed(line)
+                if found.keys() & {"ready", "ms_p50", "error"}:
+                    return found
+                continue
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                self.kill()
+                return {"error": f"no answer within {RUN_SECONDS} s"}
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not part:
+                return {"error": f"ended with {self.end(10)} and without an answer"}
+            self.unread += part
 
     def measure(self) -> dict:
         try:
-            self.process.stdin.write("go\n")
-            self.process.stdin.flush()
+            self.process.stdin.write(b"go\n")
         except OSError as e:
             return {"error": str(e)}
         return self.answer()
 
-    def close(self) -> None:
+    def kill(self) -> int:
+        self.process.kill()
+        return self.process.wait()
+
+    def end(self, seconds: float) -> int:
+        """Its exit status; after so many seconds it is killed."""
         try:
-            self.process.stdin.close()
-            self.process.wait(timeout=30)
-        except (OSError, subprocess.TimeoutExpired):
-            self.process.kill()
-            self.process.wait()
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return self.kill()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.end(30)
+        self.process.stdout.close()
 
 
 def medians(rounds: list[dict]) -> dict:
@@ -162,13 +213,17 @@ def group(
 ) -> list[dict]:
     """hone with the flags of each of its variants, and the peers, in turn; a list of rows of the page."""
     log(f"{what} {net}, batch {batch}, threads {threads}")
-    peers = [Peer(a, p, what, net, batch, threads, m) for p in a.pythons for m in modes]
+    wanted = [(python, mode) for python in a.pythons for mode in modes]
     if what == "step" and modes and a.older:
-        peers.append(Peer(a, a.older, what, net, batch, threads, "eager"))
+        wanted.append((a.older, "eager"))
+    peers: list[Peer] = []
     seen: dict[str, list[dict]] = {}
-    errors = {p.label: p.error for p in peers if p.error}
     hone: dict[str, list[dict]] = {name: [] for name in flags_of}
     try:
+        for python, mode in wanted:
+            peers.append(Peer(a, python, what, net, batch, threads, mode))
+            peers[-1].get_ready()
+        errors = {p.label: p.error for p in peers if p.error}
         for _ in range(a.rounds):
             for name, flags in flags_of.items():
                 hone[name].append(run_hone(a, what, net, batch, threads, *flags))
@@ -214,7 +269,12 @@ def steps(a: argparse.Namespace) -> Iterator[list[dict]]:
 
 
 def doctor(hone: str) -> dict[str, str]:
-    r = subprocess.run([hone, "doctor"], capture_output=True, text=True)
+    try:
+        r = subprocess.run([hone, "doctor"], capture_output=True, text=True, timeout=RUN_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{hone} doctor: no end within {RUN_SECONDS} s") from None
+    except OSError as e:
+        raise Failed(f"{hone}: {e.strerror}; make builds it") from None
     return {p[0]: p[1].strip() for line in r.stdout.splitlines() if len(p := line.strip().split(None, 1)) == 2}
 
 
@@ -236,8 +296,14 @@ def cpu_model() -> str:
     return next((s.split(":", 1)[1].strip() for s in lines if s.startswith("model name")), platform.machine())
 
 
-def machine(a: argparse.Namespace, versions: list[dict]) -> dict:
+def command() -> str:
+    """The command line; of paths the last part alone, as the rest says nothing to others."""
+    return shlex.join(["bench.py"] + [w.rstrip("/").rsplit("/", 1)[-1] for w in sys.argv[1:]])
+
+
+def machine(a: argparse.Namespace, newest: dict | None, older: dict | None) -> dict:
     d = doctor(a.hone)
+    versions = [v for v in (newest, older) if v]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "date": datetime.date.today().isoformat(),
@@ -248,6 +314,8 @@ def machine(a: argparse.Namespace, versions: list[dict]) -> dict:
         "compiler": f"{d.get('compiler', '?')}, {d.get('flags', '')}",
         "hone": f"oneDNN {d.get('oneDNN', '?')}",
         "PyTorch": "; ".join(f"{v['version']}, oneDNN {v['onednn']}" for v in versions) or "not installed",
+        "command": f"`{command()}`",
+        "older PyTorch": older["version"] if older else "none: the target over 1.13 is not measured",
         "rounds": str(a.rounds) + (", short ones: not to be quoted" if a.quick else ""),
     }
 
@@ -256,8 +324,8 @@ def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     build = Path(os.environ.get("BUILD", ROOT / "build"))
     p.add_argument("--hone", default=str(build / "hone"), help="the program; $BUILD/hone")
-    p.add_argument("--out", type=Path, default=ROOT / "docs" / "performance.md")
-    p.add_argument("--raw", type=Path, default=build / "bench.json", help="all figures of the run")
+    p.add_argument("--out", type=Path, help="the page; docs/performance.md")
+    p.add_argument("--raw", type=Path, help="all figures of the run; $BUILD/bench.json")
     p.add_argument("--from", dest="source", type=Path, help="measure nothing; take the figures of such a file")
     p.add_argument("--only", choices=["decision", "step"])
     p.add_argument("--threads", type=int, nargs="+", default=THREADS)
@@ -268,29 +336,48 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--older", default="", help="another interpreter, with PyTorch 1.13, for the training step")
     a = p.parse_args()
     a.rounds = a.rounds or (1 if a.quick else 3)
+    partial = not a.source and (a.only or a.quick or sorted(set(a.threads)) != THREADS)
+    if partial and not a.out:
+        p.error("--only, --threads and --quick make a page that is not whole: say --out FILE")
+    a.raw = a.raw or (a.out.with_suffix(".json") if partial else build / "bench.json")
+    a.public = a.out is None  # the page that everybody reads
+    a.out = a.out or PAGE
     return a
+
+
+def run(a: argparse.Namespace) -> dict:
+    """All that is measured; also into a.raw, group by group."""
+    version = torch_version(a.torch_python)
+    if not version:
+        log(f"PyTorch is not here, so hone is timed alone; to set it beside: {PIP}")
+    a.pythons = [a.torch_python] if version else []
+    older = torch_version(a.older) if a.older else None
+    a.older = a.older if older else ""
+    data = {"machine": machine(a, version, older), "rows": []}
+    a.raw.parent.mkdir(parents=True, exist_ok=True)
+    for rows in itertools.chain(decisions(a), steps(a)):
+        data["rows"] += rows
+        a.raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
+    return data
+
+
+def is_whole(data: dict) -> bool:
+    seen = {(r["what"], r["net"], r["batch"], r["threads"], r["weights"]) for r in data["rows"]}
+    wanted = {("decision", net, 1, n, w) for net, weights in DECISIONS for w in weights for n in THREADS}
+    wanted |= {("step", "unet", batch, n, "f32") for batch in STEP_BATCHES for n in THREADS}
+    return wanted <= seen and "short" not in data["machine"]["rounds"]
 
 
 def main() -> int:
     a = arguments()
-    if a.source:
-        data = json.loads(a.source.read_text(encoding="utf-8"))
-    else:
-        version = torch_version(a.torch_python)
-        if not version:
-            log(f"PyTorch is not here, so hone is timed alone; to set it beside: {PIP}")
-        a.pythons = [a.torch_python] if version else []
-        older = torch_version(a.older) if a.older else None
-        a.older = a.older if older else ""
-        data = {"machine": machine(a, [v for v in (version, older) if v]), "rows": []}
-        a.raw.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            for rows in itertools.chain(decisions(a), steps(a)):
-                data["rows"] += rows
-                a.raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        except Failed as e:
-            log(f"bench: {e}\nThe page stays as it was; {a.raw} has what was measured.")
-            return 1
+    try:
+        data = json.loads(a.source.read_text(encoding="utf-8")) if a.source else run(a)
+    except Failed as e:
+        log(f"bench: {e}\nThe page stays as it was; what was measured before is in {a.raw}.")
+        return 1
+    if a.public and not is_whole(data):
+        log(f"bench: {a.source or a.raw} is not of a whole run: say --out FILE")
+        return 1
     old = a.out.read_text(encoding="utf-8") if a.out.exists() else ""
     text, met, missed = page.write(data, old)
     a.out.write_text(text, encoding="utf-8")
