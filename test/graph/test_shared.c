@@ -136,11 +136,11 @@ static void pair_open(struct pair *q)
 
 static void pair_close(struct pair *q, struct check *c)
 {
+    hone_store_destroy(q->grad);
     for (int i = 0; i < 2; i++) {
         hone_store_destroy(q->store[i]);
         hone_layout_destroy(q->layout[i]);
     }
-    hone_store_destroy(q->grad);
     kit_close(&q->k, c);
 }
 
